@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+#
+# systemd: throw-away machines with real systemd as PID 1, for the bats files of the 3NN series.
+#
+# A machine is a systemd-nspawn container on a tmpfs overlay over a cached root file system
+# (build/chroot/SUITE-*), so a test can break whatever it likes: machine_stop forgets it all.
+#
+#   requires_machines           skip (the one place) unless this computer can boot them
+#   machine_start SUITE NAME    returns when its boot has finished
+#   machine NAME CMD...         runs CMD inside as root, status and output passed on
+#   machine_push NAME DIR       copies the tree DIR onto the machine's root
+#   machine_stop NAME
+#
+# nspawn wants a pure cgroup2 hierarchy and systemd as the manager of this computer. Neither is needed:
+# it runs in a mount namespace of its own, where cgroup2 is all there is, and registers nowhere.
+#
+# core_pattern is one setting for the whole computer and its helper runs in the computer's own root, so
+# while machines run it points to a helper that finds the machine a core comes from and hands it to
+# the systemd-coredump in there. The last machine_stop puts the old pattern back.
+
+machine_top=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
+machine_roots=${VATALLOC_CHROOT:-$machine_top/build/chroot}
+machine_state=$machine_roots/run
+machine_suites=${VATALLOC_SUITES:-trixie bookworm}
+machine_packages=systemd,systemd-sysv,systemd-coredump,systemd-journal-remote,dbus,nginx-light
+machine_packages+=,libsmartcols1,libdw1,libjemalloc2
+machine_core_helper=/run/vatalloc-core-helper
+
+requires_machines() {
+	local command
+	((EUID == 0)) || skip "needs root"
+	for command in mmdebstrap systemd-nspawn nsenter unshare pgrep; do
+		type -P "$command" >/dev/null || skip "needs $command"
+	done
+	unshare --mount true 2>/dev/null || skip "needs mount namespaces"
+	grep -qw cgroup2 /proc/filesystems || skip "needs cgroup2"
+}
+
+# The computer's own mirror; Debian's, where apt does not name one.
+machine_mirror() {
+	local mirror
+	# shellcheck disable=SC2016 # the $(…) is apt's
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+		grep -E '/debian/?$' | head -n 1)
+	echo "${mirror:-http://deb.debian.org/debian}"
+}
+
+# machine_root SUITE: prints the cached root file system, making it first where there is none. The name
+# holds a checksum of the package list, so a changed list makes a new one.
+machine_root() {
+	local suite=$1 root
+	root=$machine_roots/$suite-$(cksum <<<"$machine_packages" | cut -d ' ' -f 1)
+	if [[ ! -d $root ]]; then
+		mkdir -p "$machine_roots"
+		# The lock is for two runs at once; what an interrupted one left is removed.
+		(
+			flock 9
+			[[ ! -d $root ]] || exit 0
+			rm -rf "$root.new"
+			nice mmdebstrap --quiet --mode=root --variant=minbase \
+				--include="$machine_packages" "$suite" "$root.new" \
+				"$(machine_mirror)" >&2 || exit 1
+			rm -f "$root.new"/var/cache/apt/*.bin
+			mv "$root.new" "$root"
+		) 9>"$machine_roots/$suite.lock" || return 1
+	fi
+	echo "$root"
+}
+
+machine_cores_on() {
+	[[ -w /proc/sys/kernel/core_pattern ]] || return 0
+	cat >"$machine_core_helper" <<-HELPER
+		#!/bin/sh
+		# \$1 is the PID out here, \$2 to \$7 are PID UID GID SIGNAL TIME DUMPABLE inside.
+		export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+		namespace=\$(readlink "/proc/\$1/ns/pid") || exit 1
+		for file in $machine_state/*/init; do
+			init=\$(cat "\$file") || continue
+			[ "\$(readlink "/proc/\$init/ns/pid")" = "\$namespace" ] || continue
+			exec nsenter -t "\$init" -a /usr/lib/systemd/systemd-coredump \\
+				"\$2" "\$3" "\$4" "\$5" "\$6" 9223372036854775808 machine "\$7"
+		done
+	HELPER
+	chmod 0755 "$machine_core_helper"
+	if ! grep -qF "$machine_core_helper" /proc/sys/kernel/core_pattern; then
+		cat /proc/sys/kernel/core_pattern >"$machine_state/core_pattern"
+	fi
+	echo "|$machine_core_helper %P %p %u %g %s %t %d" >/proc/sys/kernel/core_pattern
+}
+
+machine_cores_off() {
+	compgen -G "$machine_state/*/init" >/dev/null && return 0
+	if [[ -e $machine_state/core_pattern ]]; then
+		cat "$machine_state/core_pattern" >/proc/sys/kernel/core_pattern
+		rm -f "$machine_state/core_pattern" "$machine_core_helper"
+	fi
+}
+
+machine() {
+	local init
+	init=$(<"$machine_state/$1/init") || return 1
+	shift
+	nsenter -t "$init" -a -- env -i HOME=/root LANG=C.UTF-8 TERM=dumb \
+		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
+
+machine_push() {
+	tar -C "$2" -c --owner=0 --group=0 . | machine "$1" tar -C / -x --no-overwrite-dir
+}
+
+machine_start() {
+	local suite=$1 name=$2 root state nspawn init result _
+	root=$(machine_root "$suite") || return 1
+	state=$machine_state/$name
+	mkdir -p "$machine_state"
+	mkdir "$state" || return 1 # the name is taken
+	machine_cores_on
+
+	# Nothing of bats' may stay open in there, or bats waits for the machine at its end.
+	setsid unshare --mount --propagation private bash -c '
+		umount -R /sys/fs/cgroup
+		mount -t cgroup2 cgroup2 /sys/fs/cgroup || exit
+		mkdir -p "/sys/fs/cgroup/$0"
+		echo $$ >"/sys/fs/cgroup/$0/cgroup.procs"
+		exec systemd-nspawn --quiet --register=no --keep-unit --boot --private-network \
+			--console=read-only --volatile=overlay --resolv-conf=off --timezone=off \
+			-D "$1" -M "$0"' "$name" "$root" \
+		>"$state/console" 2>&1 </dev/null 3>&- 4>&- &
+	nspawn=$!
+	echo "$nspawn" >"$state/nspawn"
+	for _ in {1..400}; do
+		if [[ ! -d /proc/$nspawn ]]; then
+			cat "$state/console" >&2
+			rm -r "$state"
+			machine_cores_off
+			return 1
+		fi
+		init=$(pgrep -P "$nspawn") && [[ -S /proc/$init/root/run/systemd/private ]] && break
+		sleep .05
+	done
+	echo "$init" >"$state/init"
+
+	result=$(machine "$name" timeout 60 systemctl is-system-running --wait) || :
+	if [[ $result != running ]]; then
+		echo "$name: boot ended as '$result'" >&2
+		machine "$name" systemctl --failed --no-pager >&2
+		machine_stop "$name"
+		return 1
+	fi
+}
+
+machine_stop() {
+	local state=$machine_state/$1 nspawn cgroups _
+	[[ -d $state ]] || return 0
+	nspawn=$(<"$state/nspawn")
+	machine "$1" systemctl poweroff || kill "$nspawn" || :
+	# The exe link of a zombie is gone, whoever reaps it, and when.
+	for _ in {1..300}; do
+		readlink -q "/proc/$nspawn/exe" >/dev/null || break
+		sleep .05
+	done
+	readlink -q "/proc/$nspawn/exe" >/dev/null && kill -KILL "$nspawn"
+	cgroups=$(mktemp -d)
+	mount -t cgroup2 cgroup2 "$cgroups"
+	[[ ! -d $cgroups/$1 ]] || find "$cgroups/$1" -depth -type d -exec rmdir {} + || :
+	umount "$cgroups"
+	rmdir "$cgroups"
+	rm -rf "$state"
+	machine_cores_off
+}
