@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* malloc: every size, its alignment, its limits. */
+#include "check.h"
+
+/* malloc(0) is an object of its own, as in glibc. */
+static void zero(void)
+{
+	void *first = hide(malloc(0)), *second = hide(malloc(0));
+
+	CHECK(first && second, "malloc(0) failed");
+	CHECK(first != second, "malloc(0) gave %p twice", first);
+	free(first);
+	free(second);
+}
+
+/* Each size up to 16 KiB and some beyond: aligned for any type, all its bytes usable. */
+static void small_sizes(void)
+{
+	for (size_t size = 1; size <= 256 * KIB; size += size < 16 * KIB ? 1 : 997) {
+		void *p = hide(malloc(size));
+
+		CHECK(p, "malloc(%zu)", size);
+		CHECK(is_aligned(p, 16), "malloc(%zu) gave %p", size, p);
+		fill(p, size, (unsigned)size);
+		CHECK(first_changed(p, size, (unsigned)size) == size);
+		free(p);
+	}
+}
+
+/* Powers of two, one less and one more, up to 4 GiB. */
+static void large_sizes(void)
+{
+	for (size_t power = 16 * KIB; power <= 4 * GIB; power *= 2)
+		for (int delta = -1; delta <= 1; delta++) {
+			size_t size = power + (size_t)(ptrdiff_t)delta;
+			char *p = (char *)hide(malloc(size));
+
+			CHECK(p, "malloc(%zu)", size);
+			CHECK(is_aligned(p, 16), "malloc(%zu) gave %p", size, (void *)p);
+			p[0] = 1;
+			p[size / 2] = 2;
+			p[size - 1] = 3;
+			CHECK(p[0] == 1 && p[size / 2] == 2 && p[size - 1] == 3);
+			free(p);
+		}
+}
+
+/* Several huge objects at once keep out of each other. */
+static void huge(void)
+{
+	enum { N = 4 };
+	char *p[N];
+	size_t size = 3 * GIB + 12345;
+
+	for (unsigned i = 0; i < N; i++) {
+		p[i] = (char *)hide(malloc(size));
+		CHECK(p[i], "malloc(%zu), the %uth", size, i);
+		fill_sparse(p[i], size, 64 * MIB, i);
+	}
+	for (unsigned i = 0; i < N; i++)
+		CHECK(first_changed_sparse(p[i], size, 64 * MIB, i) == size);
+	for (unsigned i = 0; i < N; i++)
+		free(p[i]);
+}
+
+/* Beyond PTRDIFF_MAX there is no object: ENOMEM, and the heap goes on. */
+static void too_large(void)
+{
+	static const size_t sizes[] = {(size_t)PTRDIFF_MAX + 1, (size_t)PTRDIFF_MAX + 4096,
+		SIZE_MAX - 4095, SIZE_MAX - 15, SIZE_MAX - 1, SIZE_MAX, PTRDIFF_MAX,
+		PTRDIFF_MAX - 4096, (size_t)1 << 48};
+	void *p;
+
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		errno = 0;
+		p = hide(malloc(hide_size(sizes[i])));
+		CHECK(!p, "malloc(%zu) gave %p", sizes[i], p);
+		CHECK(errno == ENOMEM, "malloc(%zu)", sizes[i]);
+	}
+	p = hide(malloc(100));
+	CHECK(p, "malloc(100) after failures");
+	free(p);
+}
+
+/* Ten thousand live objects of all sizes, none overlapping another. */
+static void disjoint(void)
+{
+	enum { N = 10000 };
+	static unsigned char *p[N];
+	static size_t size[N];
+	uint64_t seed = 1;
+
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < N; i++) {
+			if (p[i] && next_random(&seed) % 2)
+				continue;
+			if (p[i])
+				CHECK(first_changed(p[i], size[i], i) == size[i], "object %u", i);
+			free(p[i]);
+			size[i] = random_size(&seed, 64 * KIB);
+			p[i] = (unsigned char *)hide(malloc(size[i]));
+			CHECK(p[i], "malloc(%zu)", size[i]);
+			fill(p[i], size[i], i);
+		}
+	}
+	for (unsigned i = 0; i < N; i++) {
+		CHECK(first_changed(p[i], size[i], i) == size[i], "object %u was written over", i);
+		free(p[i]);
+	}
+}
+
+static const struct check_case cases[] = {
+	{"zero", zero},
+	{"small-sizes", small_sizes},
+	{"large-sizes", large_sizes},
+	{"huge", huge},
+	{"too-large", too_large},
+	{"disjoint", disjoint},
+};
+
+CHECK_MAIN(cases)
