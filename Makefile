@@ -69,8 +69,8 @@ BUILD :=
 INSTALL :=
 DEPS_BUILD := gcc g++ make binutils libc6-dev libjemalloc-dev
 DEPS_TEST := bats bats-support bats-assert bats-file gdb strace procps \
-	nginx-light apache2 apache2-utils wrk redis-server redis-tools php-cli postgresql \
-	mariadb-server varnish python3 perl git sqlite3 nodejs openssl default-jre-headless chrony
+	nginx-light apache2 apache2-utils wrk redis-server redis-tools php-cli php-fpm postgresql \
+	mariadb-server varnish python3 perl git sqlite3 nodejs openssl default-jdk-headless chrony curl xz-utils zstd mmdebstrap
 ifneq ($(MACHINE_ARCH),arm64)
 DEPS_TEST += crossbuild-essential-arm64
 endif
@@ -90,7 +90,7 @@ LIB_LDFLAGS := -shared -Wl,-soname,libvatalloc.so -Wl,--version-script=lib/libva
 LIB_LIBS := -Wl,--as-needed -lm -lgcc_s
 
 # The compiler must not turn the body of our calloc into a call of calloc, and the like.
-$(O)/lib/preload%.o: FILE_CFLAGS := -fno-builtin
+$(O)/lib/preload.o $(O)/lib/preload%.o: FILE_CFLAGS := -fno-builtin
 # operator new throws and is unwound through.
 $(O)/lib/preload_cxx.o: FILE_CFLAGS := -fno-builtin -fexceptions
 
@@ -176,7 +176,11 @@ SYSROOT := $(O)/sysroot
 SYSROOT_PACKAGES := libc6 libc6-dev libjemalloc-dev libjemalloc2 libgcc-s1 libstdc++6 python3 perl \
 	git sqlite3 nginx-light
 
-build/arm64/sysroot.done: bats/setup/arm64-sysroot bats/setup/apt.bash
+build/arm64/sysroot.packages: FORCE
+	@mkdir -p $(@D)
+	@echo '$(SYSROOT_PACKAGES)' | cmp -s - $@ || echo '$(SYSROOT_PACKAGES)' > $@
+
+build/arm64/sysroot.done: build/arm64/sysroot.packages
 	$(call say,FETCH,build/arm64/sysroot)
 	$(Q)bats/setup/arm64-sysroot build/arm64/sysroot $(SYSROOT_PACKAGES)
 	$(Q)rm -rf build/arm64/cross
@@ -191,7 +195,7 @@ endif
 
 QEMU := build/qemu/bin/qemu-aarch64
 
-$(QEMU): | bats/setup/qemu bats/setup/apt.bash
+$(QEMU):
 	$(call say,FETCH,$@)
 	$(Q)bats/setup/qemu build/qemu
 
@@ -217,8 +221,11 @@ install: $(LIB) $(INSTALL)
 deps:
 	$(Q)bats/setup/deps $(DEPS_BUILD) -- $(DEPS_TEST)
 ifneq ($(MACHINE_ARCH),arm64)
-	$(Q)$(MAKE) --no-print-directory build/arm64/sysroot.done $(QEMU)
+	$(Q)$(MAKE) --no-print-directory fetched
 endif
+
+fetched: build/arm64/sysroot.done $(QEMU)
+	@:
 
 # A second make, because what deps installs changes what a Makefile finds.
 check: deps
@@ -237,5 +244,5 @@ clean:
 distclean:
 	$(Q)rm -rf build
 
-.PHONY: all lib tests install deps check check-sid clean distclean FORCE
+.PHONY: all lib tests install deps fetched check check-sid clean distclean FORCE
 FORCE:
