@@ -2,10 +2,10 @@
 /*
  * image: an ELF file as it is mapped in another process.
  *
- * Everything is read from the process's memory: so it works for files that were replaced, that lie in another
- * mount namespace, or that this user could not open. The process may be hostile and may change what
- * is read while it is read: each value is checked where it is used, each walk has a limit, and the
- * worst that can happen is a wrong answer about that very process.
+ * Everything is read from the process's memory: so it works for files that were replaced, that lie
+ * in another mount namespace, or that this user could not open. The process may be hostile and may
+ * change what is read while it is read: each value is checked where it is used, each walk has a
+ * limit, and the worst that can happen is a wrong answer about that very process.
  *
  * Functions return 0 or a negative errno: -ENOENT for a symbol that is not there, -EBADMSG for what
  * is no ELF file of this machine's kind, -ELOOP at a limit, or what reading memory gave.
@@ -18,8 +18,8 @@
 #include <stdint.h>
 
 struct image {
-	int memory;    /* descriptor of /proc/PID/mem, the caller's */
-	uint64_t base; /* what its addresses are relative to */
+	int memory;				    /* descriptor of /proc/PID/mem, the caller's */
+	uint64_t base;				    /* what its addresses are relative to */
 	uint64_t symbols, strings, gnu_hash, debug; /* addresses; 0 where there is none */
 	uint64_t strings_size;
 };

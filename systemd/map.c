@@ -71,8 +71,8 @@ static bool parse_line(const char *p, const char *end, struct map *ret)
 			p++;
 	}
 	len = end - p;
-	ret->deleted = len > strlen(deleted) &&
-		       !memcmp(end - strlen(deleted), deleted, strlen(deleted));
+	ret->deleted =
+		len > strlen(deleted) && !memcmp(end - strlen(deleted), deleted, strlen(deleted));
 	if (ret->deleted)
 		len -= strlen(deleted);
 	copy_path(ret->path, sizeof(ret->path), p, len);

@@ -16,8 +16,8 @@ struct map {
 	uint64_t start, end; /* end is the first byte after it */
 	uint64_t offset;     /* in the file */
 	bool readable, writable, executable;
-	bool deleted;        /* the file is not there under this name any more */
-	char path[4096];     /* or [name]; empty for anonymous memory */
+	bool deleted;	 /* the file is not there under this name any more */
+	char path[4096]; /* or [name]; empty for anonymous memory */
 };
 
 /*

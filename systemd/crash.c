@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+#include "crash.h"
+#include "auto.h"
+#include "text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+static const struct {
+	const char *name, *key;
+} fields[] = {
+	[CRASH_KIND] = {"VATALLOC_KIND", "kind"},
+	[CRASH_ACCESS] = {"VATALLOC_ACCESS", "access"},
+	[CRASH_ADDRESS] = {"VATALLOC_ADDRESS", "address"},
+	[CRASH_POINTER_TAG] = {"VATALLOC_POINTER_TAG", "pointer_tag"},
+	[CRASH_MEMORY_TAG] = {"VATALLOC_MEMORY_TAG", "memory_tag"},
+	[CRASH_CHUNK] = {"VATALLOC_CHUNK", "chunk"},
+	[CRASH_SIZE] = {"VATALLOC_SIZE", "size"},
+	[CRASH_OFFSET] = {"VATALLOC_OFFSET", "offset"},
+	[CRASH_LIFE] = {"VATALLOC_LIFE", "life"},
+	[CRASH_CURRENT_LIFE] = {"VATALLOC_CURRENT_LIFE", "current_life"},
+	[CRASH_LIVES] = {"VATALLOC_LIVES", "lives"},
+	[CRASH_MODE] = {"VATALLOC_MODE", "mode"},
+	[CRASH_SI_CODE] = {"VATALLOC_SI_CODE", "si_code"},
+	[CRASH_PROCESS_PID] = {"VATALLOC_PROCESS_PID", "process_pid"},
+	[CRASH_TID] = {"VATALLOC_TID", "tid"},
+	[CRASH_THREAD] = {"VATALLOC_THREAD", "thread"},
+	[CRASH_PROGRAM] = {"VATALLOC_PROGRAM", "program"},
+	[CRASH_PC] = {"VATALLOC_PC", "pc"},
+	[CRASH_MODULE] = {"VATALLOC_MODULE", "module"},
+	[CRASH_MODULE_OFFSET] = {"VATALLOC_MODULE_OFFSET", "module_offset"},
+	[CRASH_BUILD_ID] = {"VATALLOC_BUILD_ID", "build_id"},
+	[CRASH_BACKTRACE] = {"VATALLOC_BACKTRACE", "backtrace"},
+	[CRASH_VERSION] = {"VATALLOC_VERSION", "version"},
+	[CRASH_SOURCE] = {"VATALLOC_SOURCE", "source"},
+};
+
+enum {
+	FIELD_MAX = 1 << 16, /* bytes of a field that are read */
+	FRAMES_MAX = 256,
+	FRAMES_IN_ID = 8,
+};
+
+const char *crash_field_name(enum crash_field field)
+{
+	return fields[field].name;
+}
+
+const char *crash_field_key(enum crash_field field)
+{
+	return fields[field].key;
+}
+
+void crash_free(struct crash *crash)
+{
+	for (int i = 0; i < CRASH_FIELDS; i++)
+		free(crash->field[i]);
+	free(crash->message);
+	free(crash->unit);
+	free(crash->user_unit);
+	free(crash->host);
+	free(crash->boot);
+	*crash = (struct crash){0};
+}
+
+int crash_set(struct crash *crash, enum crash_field field, const char *format, ...)
+{
+	char *text = NULL;
+	va_list args;
+	int r;
+
+	va_start(args, format);
+	r = vasprintf(&text, format, args);
+	va_end(args);
+	if (r < 0)
+		return -ENOMEM;
+	free(crash->field[field]);
+	crash->field[field] = text;
+	return 0;
+}
+
+/* Leaves *ret alone where the entry has no such field. */
+static int read_field(sd_journal *journal, const char *name, bool lines, char **ret)
+{
+	const void *data;
+	size_t len, skip = strlen(name) + 1;
+	char *text;
+	int r;
+
+	r = sd_journal_get_data(journal, name, &data, &len);
+	/* Damaged or compressed in a way unknown here: the other fields are as good. */
+	if (r == -ENOENT || r == -EBADMSG || r == -EPROTONOSUPPORT || r == -E2BIG)
+		return 0;
+	if (r < 0)
+		return r;
+	if (len <= skip)
+		return 0;
+	len -= skip;
+	r = text_clean((const char *)data + skip, len < FIELD_MAX ? len : FIELD_MAX, lines, &text);
+	if (r < 0)
+		return r;
+	free(*ret);
+	*ret = text;
+	return 0;
+}
+
+/* Fills in whom the entry is about. */
+static int read_subject(sd_journal *journal, struct crash *crash)
+{
+	auto_free char *pid = NULL, *uid = NULL, *object = NULL, *object_user = NULL;
+	const char *source = crash->field[CRASH_SOURCE];
+	int r;
+
+	if ((r = read_field(journal, "_PID", false, &pid)) < 0 ||
+		(r = read_field(journal, "_UID", false, &uid)) < 0 ||
+		(r = read_field(journal, "OBJECT_SYSTEMD_UNIT", false, &object)) < 0 ||
+		(r = read_field(journal, "OBJECT_SYSTEMD_USER_UNIT", false, &object_user)) < 0)
+		return r;
+
+	if (source && !strcmp(source, "reporter")) {
+		const char *claimed = crash->field[CRASH_PROCESS_PID];
+
+		if (!uid || strcmp(uid, "0"))
+			return -EPERM;
+		crash->pid = claimed ? atoi(claimed) : 0;
+		crash->unit = take(object);
+		crash->user_unit = take(object_user);
+		return 0;
+	}
+	crash->pid = pid ? atoi(pid) : 0;
+	r = read_field(journal, "_SYSTEMD_UNIT", false, &crash->unit);
+	if (r >= 0)
+		r = read_field(journal, "_SYSTEMD_USER_UNIT", false, &crash->user_unit);
+	return r;
+}
+
+int crash_read(sd_journal *journal, struct crash *ret)
+{
+	struct crash crash = {0};
+	int r = 0;
+
+	for (int i = 0; i < CRASH_FIELDS && r >= 0; i++)
+		r = read_field(journal, fields[i].name, i == CRASH_BACKTRACE, &crash.field[i]);
+	if (r >= 0)
+		r = read_field(journal, "MESSAGE", false, &crash.message);
+	if (r >= 0)
+		r = read_field(journal, "_HOSTNAME", false, &crash.host);
+	if (r >= 0)
+		r = read_field(journal, "_BOOT_ID", false, &crash.boot);
+	if (r >= 0)
+		r = sd_journal_get_realtime_usec(journal, &crash.time);
+	if (r >= 0)
+		r = read_subject(journal, &crash);
+	if (r >= 0 && !crash.field[CRASH_KIND])
+		r = -EBADMSG;
+	if (r < 0) {
+		crash_free(&crash);
+		return r;
+	}
+	*ret = crash;
+	return 0;
+}
+
+/* FNV-1a: nothing depends on nobody finding a second crash with the same ID. */
+static uint64_t hash(uint64_t h, const char *text)
+{
+	for (; text && *text; text++)
+		h = (h ^ (unsigned char)*text) * 0x100000001b3;
+	return (h ^ '\n') * 0x100000001b3;
+}
+
+struct id {
+	uint64_t hash;
+	int frames;
+};
+
+static int hash_frame(const struct crash_frame *frame, void *context)
+{
+	struct id *id = context;
+	char offset[24];
+
+	snprintf(offset, sizeof(offset), "%#jx", (uintmax_t)frame->offset);
+	/* One build of a module lies under different paths on different machines. */
+	id->hash = hash(id->hash, frame->build_id[0] ? frame->build_id : frame->module);
+	id->hash = hash(id->hash, offset);
+	return ++id->frames == FRAMES_IN_ID;
+}
+
+void crash_id(const struct crash *crash, char ret[static 13])
+{
+	struct id id = {.hash = 0xcbf29ce484222325};
+	const char *program = crash->field[CRASH_PROGRAM];
+	const char *slash = program ? strrchr(program, '/') : NULL;
+
+	id.hash = hash(id.hash, crash->field[CRASH_KIND]);
+	id.hash = hash(id.hash, slash ? slash + 1 : program);
+	crash_for_each_frame(crash, hash_frame, &id);
+	if (!id.frames) {
+		id.hash = hash(id.hash, crash->field[CRASH_MODULE]);
+		id.hash = hash(id.hash, crash->field[CRASH_MODULE_OFFSET]);
+	}
+	snprintf(ret, 13, "%012jx", (uintmax_t)(id.hash ^ id.hash >> 48) & 0xffffffffffff);
+}
+
+/* "#0 0xPC MODULE+0xOFF (build-id HEX)", of which MODULE and what follows may be missing. */
+static bool parse_frame(const char *line, const char *end, struct crash_frame *ret)
+{
+	const char *p = line, *module, *plus, *id;
+	char *stop;
+
+	p += strspn(p, " ");
+	if (p >= end || *p != '#')
+		return false;
+	strtoul(p + 1, &stop, 10);
+	p = stop + strspn(stop, " ");
+	if (p >= end || strncmp(p, "0x", 2))
+		return false;
+	errno = 0;
+	ret->pc = strtoull(p, &stop, 16);
+	if (errno || stop > end)
+		return false;
+
+	module = stop + strspn(stop, " ");
+	id = NULL;
+	for (const char *q = module; q + strlen(" (build-id ") < end; q++)
+		if (!strncmp(q, " (build-id ", strlen(" (build-id ")))
+			id = q;
+	plus = NULL;
+	for (const char *q = module; q + 3 < (id ? id : end); q++)
+		if (!strncmp(q, "+0x", 3))
+			plus = q;
+	if (plus) {
+		ret->offset = strtoull(plus + 1, NULL, 16);
+		ret->module = strndup(module, plus - module);
+	} else {
+		ret->offset = ret->pc;
+		ret->module = strdup("");
+	}
+	if (id && plus) {
+		id += strlen(" (build-id ");
+		ret->build_id = strndup(id, strspn(id, "0123456789abcdef"));
+	} else {
+		ret->build_id = strdup("");
+	}
+	return true;
+}
+
+int crash_for_each_frame(const struct crash *crash,
+	int (*found)(const struct crash_frame *frame, void *context), void *context)
+{
+	const char *line = crash->field[CRASH_BACKTRACE];
+
+	for (int i = 0; line && *line && i < FRAMES_MAX; i++) {
+		const char *end = line + strcspn(line, "\n");
+		struct crash_frame frame = {0};
+		auto_free char *text = strndup(line, end - line);
+		int r;
+
+		if (!text)
+			return -ENOMEM;
+		if (!parse_frame(text, text + (end - line), &frame))
+			break;
+		r = frame.module && frame.build_id ? found(&frame, context) : -ENOMEM;
+		free(frame.module);
+		free(frame.build_id);
+		if (r)
+			return r;
+		line = *end ? end + 1 : end;
+	}
+	return 0;
+}
+
+static int add_iovec(struct iovec *iov, int *n, const char *name, const char *value)
+{
+	char *text;
+
+	if (!value)
+		return 0;
+	if (asprintf(&text, "%s=%s", name, value) < 0)
+		return -ENOMEM;
+	iov[(*n)++] = (struct iovec){text, strlen(text)};
+	return 0;
+}
+
+int crash_send(const struct crash *crash)
+{
+	struct iovec iov[CRASH_FIELDS + 8];
+	int n = 0, r;
+
+	/*
+	 * The process is dead. OBJECT_PID= would have journald look for the PID, which may be
+	 * somebody else's by now; the unit's name says enough, and `journalctl -u` finds it.
+	 */
+	r = add_iovec(iov, &n, "MESSAGE", crash->message);
+	if (r >= 0)
+		r = add_iovec(iov, &n, "MESSAGE_ID", CRASH_MESSAGE_ID);
+	if (r >= 0)
+		r = add_iovec(iov, &n, "PRIORITY", "2");
+	if (r >= 0)
+		r = add_iovec(iov, &n, "SYSLOG_IDENTIFIER", "vatalloc");
+	if (r >= 0)
+		r = add_iovec(iov, &n, "OBJECT_SYSTEMD_UNIT", crash->unit);
+	if (r >= 0)
+		r = add_iovec(iov, &n, "OBJECT_SYSTEMD_USER_UNIT", crash->user_unit);
+	for (int i = 0; i < CRASH_FIELDS && r >= 0; i++)
+		r = add_iovec(iov, &n, fields[i].name, crash->field[i]);
+	if (r >= 0)
+		r = sd_journal_sendv(iov, n);
+	for (int i = 0; i < n; i++)
+		free(iov[i].iov_base);
+	return r < 0 ? r : 0;
+}

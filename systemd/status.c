@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "status.h"
+#include "auto.h"
+#include "map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void status_free(struct status *status)
+{
+	for (size_t i = 0; i < status->n_processes; i++)
+		process_free(&status->processes[i]);
+	free(status->processes);
+	service_free(&status->service);
+	*status = (struct status){0};
+}
+
+static void add_up(struct status *status)
+{
+	for (size_t i = 0; i < status->n_processes; i++) {
+		const struct process *process = &status->processes[i];
+		const struct vatalloc_stats *stats = &process->stats;
+		enum verdict verdict = process_verdict(process->reason);
+
+		if (verdict == VERDICT_PROTECTED)
+			status->n_protected++;
+		if (!status->worst || verdict > process_verdict(status->worst->reason))
+			status->worst = process;
+		if (!status->main || process->pid == status->service.main_pid)
+			status->main = process;
+		/* Compared as shares of their sizes: a process with a limit has less. */
+		if (!status->space_size || (double)stats->space_used * status->space_size >
+						   (double)status->space_used * stats->space_size) {
+			status->space_used = stats->space_used;
+			status->space_size = stats->space_size;
+		}
+		status->live_bytes += stats->live_bytes;
+		status->dead_resident += stats->dead_resident;
+		status->lives_used += stats->lives_used;
+		status->bytes_retired += stats->bytes_retired;
+		status->bytes_recycled += stats->bytes_recycled;
+	}
+	status->verdict =
+		status->worst ? process_verdict(status->worst->reason) : VERDICT_UNDECIDED;
+}
+
+int status_read(sd_bus *bus, const char *unit, struct status *ret)
+{
+	struct status status = {0};
+	auto_free pid_t *pids = NULL;
+	size_t n;
+	int r;
+
+	r = service_read(bus, unit, &status.service);
+	if (r >= 0)
+		r = service_processes(&status.service, &pids, &n);
+	if (r >= 0 && n) {
+		status.processes = calloc(n, sizeof(*status.processes));
+		r = status.processes ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		struct process *process = &status.processes[status.n_processes];
+
+		r = process_read(pids[i], process);
+		if (r < 0)
+			break;
+		if (process->reason == REASON_GONE)
+			process_free(process);
+		else
+			status.n_processes++;
+	}
+	if (r < 0) {
+		status_free(&status);
+		return r;
+	}
+	add_up(&status);
+	*ret = status;
+	return 0;
+}
+
+int status_describe(const struct status *status, const struct process *process, char **ret)
+{
+	const struct service *service = &status->service;
+	bool asked = service->preload && strstr(service->preload, LIBRARY_NAME);
+	auto_free char *sentence = NULL;
+	const char *more = NULL;
+	int r;
+
+	r = process_describe(process, &sentence);
+	if (r < 0)
+		return r;
+	if (process->reason == REASON_ENVIRONMENT) {
+		bool other = process->detail && !strncmp(process->detail, "is '", 4);
+
+		if (!service->enabled && !asked)
+			more = "vatalloc is not enabled for the unit";
+		else if (other && service->files)
+			more = "a file of the unit's EnvironmentFile= sets it, which overrides "
+			       "Environment=";
+		else if (other)
+			more = "another setting or the program's own start script overrides the "
+			       "unit's";
+		else if (process->pid == service->main_pid)
+			more = "was it started before vatalloc was enabled? Restart the unit then";
+		else
+			more = "it was started before vatalloc was enabled, or with an environment "
+			       "of its own";
+	} else if (process->reason == REASON_NOT_VISIBLE && service->root[0]) {
+		more = "make the library visible there with BindReadOnlyPaths=";
+	}
+	if (!more) {
+		*ret = take(sentence);
+		return 0;
+	}
+	return asprintf(ret, "%s: %s", sentence, more) < 0 ? -ENOMEM : 0;
+}
