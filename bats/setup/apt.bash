@@ -41,6 +41,8 @@ private_apt_init() {
 		-o "Dir::State=$root/state" -o "Dir::State::status=$root/state/status"
 		-o "Dir::Cache=$root/cache" -o "Dir::Log=$root/log"
 		-o Acquire::Languages=none -o Acquire::Retries=3
+		# The mirror may lag or be a frozen one; signatures are checked all the same.
+		-o Acquire::Check-Valid-Until=false
 		-o APT::Install-Recommends=false
 	)
 	if [ "$(id -u)" = 0 ]; then
