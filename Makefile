@@ -114,8 +114,8 @@ $(O)/lib/%.o: lib/%.S $(O)/flags
 -include $(LIB_OBJECTS:.o=.d)
 
 # Debian's jemalloc, renamed: each symbol it shows to the world gets slot_ in front (malloc becomes
-# slot_malloc, malloc_conf slot_malloc_conf), its own je_ names stay, mmap and secure_getenv go
-# through lib/slot.c, and its C++ operators are
+# slot_malloc, malloc_conf slot_malloc_conf), its own je_ names stay, mmap, secure_getenv and
+# readlink go through lib/slot.c, and its C++ operators are
 # left out, so that nothing of it can be taken for ours or needs libstdc++.
 JEMALLOC = $(if $(CROSS),$(SYSROOT)/usr/lib/$(TRIPLET)/libjemalloc_pic.a,$(shell $(CC) -print-file-name=libjemalloc_pic.a))
 
@@ -127,7 +127,7 @@ $(O)/lib/slot_jemalloc.a: $(if $(CROSS),$(O)/sysroot.done) $(O)/flags
 	$(Q)$(AR) d $@.all $$($(AR) t $@.all | grep jemalloc_cpp)
 	$(Q)$(NM) --defined-only --extern-only $@.all | awk 'NF == 3 && $$3 !~ /^je_/ \
 		{ print $$3, "slot_" $$3 } END { print "mmap slot_mmap"; \
-		print "secure_getenv slot_getenv" }' | sort -u > $@.rename
+		print "secure_getenv slot_getenv"; print "readlink slot_readlink" }' | sort -u > $@.rename
 	$(Q)grep -q '^malloc slot_malloc$$' $@.rename
 	$(Q)$(OBJCOPY) --redefine-syms=$@.rename $@.all $@
 	$(Q)rm -f $@.all

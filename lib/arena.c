@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "arena.h"
+
+#include <sched.h>
+
+#include "meta.h"
+#include "os.h"
+#include "reclaim.h"
+#include "run.h"
+#include "stats.h"
+
+enum {
+	SPARE_MAX = 64, /* runs of a class that keep their slots */
+};
+
+static struct arena *arenas[ARENA_MAX];
+static unsigned n_turns;
+
+/* Twice as many arenas as CPUs: fewer threads wait, and a block an arena is not too much memory. */
+static unsigned arenas_wanted(void)
+{
+	static unsigned wanted;
+	cpu_set_t cpus;
+
+	if (!wanted) {
+		wanted = 4;
+		if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+			wanted = (unsigned)CPU_COUNT(&cpus) * 2;
+		wanted = wanted > ARENA_MAX ? ARENA_MAX : wanted;
+	}
+	return wanted;
+}
+
+struct arena *arena_next(void)
+{
+	unsigned turn = __atomic_fetch_add(&n_turns, 1, __ATOMIC_RELAXED);
+	/* The first thread needs no other, and a program without threads no count of its CPUs. */
+	unsigned number = turn ? turn % arenas_wanted() : 0;
+	struct arena *arena = __atomic_load_n(&arenas[number], __ATOMIC_ACQUIRE), *none = NULL;
+
+	if (arena)
+		return arena;
+	arena = meta_alloc(sizeof(*arena));
+	if (!arena)
+		return NULL;
+	lock_reset(&arena->lock);
+	if (slot_arena_new(&arena->slot_arena) < 0) {
+		meta_free(arena, sizeof(*arena));
+		return NULL;
+	}
+	/* No lock: jemalloc was called. Of two threads the later one uses the other's. */
+	if (__atomic_compare_exchange_n(
+		    &arenas[number], &none, arena, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return arena;
+	meta_free(arena, sizeof(*arena));
+	return none;
+}
+
+struct arena *arena_of_slots(unsigned slot_arena)
+{
+	for (unsigned i = 0; i < ARENA_MAX; i++)
+		if (arenas[i] && arenas[i]->slot_arena == slot_arena)
+			return arenas[i];
+	return arenas[0];
+}
+
+static unsigned large_class(size_t size)
+{
+	unsigned log2 = 63 - (unsigned)__builtin_clzl(size);
+
+	return (log2 - LEASE_PAGE_SHIFT) * 4 + (unsigned)(size >> (log2 - 2) & 3);
+}
+
+static struct lease **parked_list(struct arena *arena, uint8_t class, size_t size)
+{
+	unsigned large;
+
+	if (class != CLASS_LARGE)
+		return &arena->parked[class];
+	large = large_class(size);
+	return large < ARENA_LARGE_CLASSES ? &arena->parked_large[large] : NULL;
+}
+
+/* Whole pages of a lease go back to the kernel; every chunk is tagged anew at its next malloc. */
+static void purge(struct lease *l)
+{
+	uintptr_t from = round_up(l->start, os.page);
+	uintptr_t to = round_down(l->start + l->bytes, os.page);
+
+	if (from < to)
+		os_purge((void *)from, to - from);
+	for (size_t i = 0; i < l->n_chunks; i++)
+		l->life[i] &= (uint8_t)~LIFE_TAGGED;
+	l->purged = true;
+}
+
+void arena_park(struct arena *arena, struct lease *l)
+{
+	struct lease **list;
+
+	l->run = NULL;
+	if (reclaim_park(l->bytes))
+		l->purged = false;
+	else
+		purge(l);
+	lock_take(&arena->lock);
+	list = parked_list(arena, l->class, l->chunk_size);
+	l->next = *list;
+	*list = l;
+	add_u64(&vatalloc_stats.leases_parked, 1);
+	lock_drop(&arena->lock);
+}
+
+/* The caller holds the lock. */
+static struct lease *unpark(struct arena *arena, uint8_t class, size_t size, size_t align)
+{
+	struct lease **at = parked_list(arena, class, size);
+	struct lease *l = at ? *at : NULL;
+
+	if (!l || l->chunk_size != size || l->base % align)
+		return NULL;
+	*at = l->next;
+	l->next = NULL;
+	add_u64(&vatalloc_stats.leases_parked, (uint64_t)-1);
+	if (!l->purged)
+		reclaim_unpark(l->bytes);
+	return l;
+}
+
+struct lease *arena_bind(struct run *run, uint8_t class)
+{
+	const struct size_class *sc = &slot_classes.class[class];
+	struct arena *arena = run->arena;
+	struct lease *l;
+
+	lock_take(&arena->lock);
+	l = run->lease; /* another thread may have been faster */
+	if (!l) {
+		l = unpark(arena, class, sc->size, 1) ?: lease_new(arena, sc, class);
+		if (l) {
+			l->run = run;
+			__atomic_store_n(&run->lease, l, __ATOMIC_RELEASE);
+		}
+	}
+	lock_drop(&arena->lock);
+	return l;
+}
+
+struct lease *arena_bind_large(
+	struct run *run, size_t size, size_t align, size_t offset, bool fresh)
+{
+	struct arena *arena = run->arena;
+	struct lease *l = NULL;
+
+	lock_take(&arena->lock);
+	if (!fresh)
+		l = unpark(arena, CLASS_LARGE, size, align);
+	if (!l)
+		l = lease_new_large(arena, size, align, offset, fresh);
+	if (l) {
+		l->run = run;
+		run->lease = l;
+	}
+	lock_drop(&arena->lock);
+	return l;
+}
+
+/* With one life, chunks are handed out in order, and the life byte of each changes then. */
+static uint32_t first_unused(const struct lease *l)
+{
+	uint32_t n = l->n_chunks;
+
+	while (n && !l->life[n - 1])
+		n--;
+	return n;
+}
+
+struct lease *arena_take_slab(struct arena *arena, uint8_t class, uint32_t *ret_next)
+{
+	const struct size_class *sc = &slot_classes.class[class];
+	struct run *run = NULL;
+	struct lease *l;
+	void *first;
+
+	lock_take(&arena->lock);
+	l = arena->partial[class];
+	if (l) {
+		arena->partial[class] = l->next;
+		lock_drop(&arena->lock);
+		*ret_next = first_unused(l);
+		return l;
+	}
+	run = arena->spare[class];
+	if (run) {
+		arena->spare[class] = run->next;
+		arena->n_spare[class]--;
+	}
+	lock_drop(&arena->lock);
+	if (!run) {
+		first = slot_take_slab(sc, arena->slot_arena);
+		if (!first)
+			return NULL;
+		run = run_of(first);
+	}
+	l = arena_bind(run, class);
+	if (!l)
+		arena_spare_run(run, class);
+	*ret_next = 0;
+	return l;
+}
+
+void arena_give_partial(struct arena *arena, struct lease *l)
+{
+	if (first_unused(l) == l->n_chunks)
+		return;
+	lock_take(&arena->lock);
+	l->next = arena->partial[l->class];
+	arena->partial[l->class] = l;
+	lock_drop(&arena->lock);
+}
+
+void arena_spare_run(struct run *run, uint8_t class)
+{
+	struct arena *arena = run->arena;
+	bool kept;
+
+	lock_take(&arena->lock);
+	kept = arena->n_spare[class] < SPARE_MAX;
+	if (kept) {
+		run->next = arena->spare[class];
+		arena->spare[class] = run;
+		arena->n_spare[class]++;
+	}
+	lock_drop(&arena->lock);
+	if (!kept)
+		slot_give_slab((void *)run->slots, &slot_classes.class[class]);
+}
+
+static void trim_list(struct lease *l)
+{
+	for (; l; l = l->next)
+		if (!l->purged) {
+			reclaim_unpark(l->bytes);
+			purge(l);
+		}
+}
+
+void arena_trim(void)
+{
+	for (unsigned i = 0; i < ARENA_MAX; i++) {
+		struct arena *arena = __atomic_load_n(&arenas[i], __ATOMIC_ACQUIRE);
+
+		if (!arena)
+			continue;
+		lock_take(&arena->lock);
+		for (unsigned c = 0; c < SLOT_CLASSES; c++)
+			trim_list(arena->parked[c]);
+		for (unsigned c = 0; c < ARENA_LARGE_CLASSES; c++)
+			trim_list(arena->parked_large[c]);
+		lock_drop(&arena->lock);
+	}
+}
+
+void arena_fork_prepare(void)
+{
+	for (unsigned i = 0; i < ARENA_MAX; i++)
+		if (arenas[i])
+			lock_take(&arenas[i]->lock);
+}
+
+void arena_fork_parent(void)
+{
+	for (unsigned i = 0; i < ARENA_MAX; i++)
+		if (arenas[i])
+			lock_drop(&arenas[i]->lock);
+}
+
+void arena_fork_child(void)
+{
+	for (unsigned i = 0; i < ARENA_MAX; i++)
+		if (arenas[i])
+			lock_reset(&arenas[i]->lock);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "block.h"
+
+#include <errno.h>
+
+#include "arena.h"
+#include "meta.h"
+#include "reclaim.h"
+
+enum {
+	OPEN_STEP = 256 << 10, /* bytes of an arena's first block opened at a time */
+};
+
+static struct {
+	struct lock lock;
+	struct block *first, *last;
+} blocks = {.lock = LOCK_INIT};
+
+static void list_add(struct block *b)
+{
+	lock_take(&blocks.lock);
+	b->prev = blocks.last;
+	if (b->prev)
+		b->prev->next = b;
+	else
+		blocks.first = b;
+	blocks.last = b;
+	lock_drop(&blocks.lock);
+}
+
+static void list_remove(struct block *b)
+{
+	lock_take(&blocks.lock);
+	if (b->prev)
+		b->prev->next = b->next;
+	else
+		blocks.first = b->next;
+	if (b->next)
+		b->next->prev = b->prev;
+	else
+		blocks.last = b->prev;
+	lock_drop(&blocks.lock);
+}
+
+void block_for_each(bool (*fn)(struct block *b, void *arg), void *arg)
+{
+	lock_take(&blocks.lock);
+	for (struct block *b = blocks.first; b && fn(b, arg); b = b->next)
+		;
+	lock_drop(&blocks.lock);
+}
+
+static struct block *block_new(size_t number, size_t open, bool dirty)
+{
+	struct block *b = meta_alloc(sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->number = (uint32_t)number;
+	b->open = (uint32_t)open;
+	b->dirty = dirty;
+	if (reclaim.units) {
+		b->unit_exhausted = meta_alloc(reclaim.units * sizeof(*b->unit_exhausted));
+		if (!b->unit_exhausted) {
+			meta_free(b, sizeof(*b));
+			return NULL;
+		}
+	}
+	list_add(b);
+	space_set(number, 1, (space_entry)b);
+	return b;
+}
+
+static void block_die(struct block *b)
+{
+	size_t released = 0;
+	struct lease *l, *last = NULL;
+
+	list_remove(b);
+	for (size_t i = 0; i < BLOCK_PAGES / 64; i++)
+		released += (size_t)__builtin_popcountl(b->released[i]) << LEASE_PAGE_SHIFT;
+	space_retire(b->number, 1, released == 0);
+	reclaim_add_dead(-(int64_t)(BLOCK_SIZE - released));
+	for (size_t i = 0; i < BLOCK_PAGES; i++) {
+		l = b->lease_at[i];
+		if (l && l != last) {
+			if (last)
+				meta_free(last, lease_struct_bytes(last->n_chunks));
+			last = l;
+		}
+	}
+	if (last)
+		meta_free(last, lease_struct_bytes(last->n_chunks));
+	if (b->unit_exhausted)
+		meta_free(b->unit_exhausted, reclaim.units * sizeof(*b->unit_exhausted));
+	meta_free(b, sizeof(*b));
+}
+
+void block_add_dead(struct block *b, size_t bytes)
+{
+	if (add_u32(&b->dead, (uint32_t)bytes) == BLOCK_SIZE)
+		block_die(b);
+}
+
+/* Counts a stretch in which no chunk ever was or will be. */
+static void waste(struct block *b, size_t offset, size_t bytes)
+{
+	if (!bytes)
+		return;
+	reclaim_add_dead((int64_t)bytes);
+	reclaim_exhaust(b, offset, bytes);
+	block_add_dead(b, bytes);
+}
+
+void block_close(struct block *b)
+{
+	size_t used = b->used;
+
+	b->closed = true;
+	waste(b, used, BLOCK_SIZE - used);
+}
+
+static int open_next(struct arena *arena)
+{
+	bool small = arena->blocks == 0;
+	size_t number;
+	bool dirty = false;
+	int r;
+
+	r = space_take(1, 1, small ? SPACE_SMALL : SPACE_HUGE, &number, &dirty);
+	if (r < 0)
+		return r;
+	arena->open = block_new(number, small ? 0 : BLOCK_SIZE, dirty);
+	if (!arena->open) {
+		space_retire(number, 1, false);
+		return -ENOMEM;
+	}
+	arena->blocks++;
+	reclaim_consider();
+	return 0;
+}
+
+/* Opens what an arena's first block needs to be usable up to @end bytes. */
+static int open_up_to(struct block *b, size_t end)
+{
+	size_t open;
+	int r;
+
+	if (likely(end <= b->open))
+		return 0;
+	open = min_size(round_up(end, OPEN_STEP), BLOCK_SIZE);
+	r = os_open((void *)(space_block_address(b->number) + b->open), open - b->open, OS_LEASE);
+	if (r == 0)
+		b->open = (uint32_t)open;
+	return r;
+}
+
+int block_take(struct arena *arena, size_t bytes, size_t align, uintptr_t *ret_address,
+	bool *ret_dirty)
+{
+	struct block *b = arena->open;
+	size_t offset = b ? round_up(b->used, align) : 0;
+	int r;
+
+	if (!b || offset + bytes > BLOCK_SIZE) {
+		arena->open = NULL;
+		if (b)
+			block_close(b);
+		r = open_next(arena);
+		if (r < 0)
+			return r;
+		b = arena->open;
+		offset = 0;
+	}
+	r = open_up_to(b, offset + bytes);
+	if (r < 0)
+		return r;
+	waste(b, b->used, offset - b->used);
+	b->used = (uint32_t)(offset + bytes);
+	*ret_address = space_block_address(b->number) + offset;
+	*ret_dirty = b->dirty;
+	/* A full block can die at any time from now on. */
+	if (b->used == BLOCK_SIZE) {
+		b->closed = true;
+		arena->open = NULL;
+	}
+	return 0;
+}
+
+int block_adopt(struct arena *arena, size_t number, size_t used, bool dirty, struct lease *lease)
+{
+	struct block *b = block_new(number, BLOCK_SIZE, dirty);
+	struct block *other = arena->open;
+
+	if (!b)
+		return -ENOMEM;
+	b->used = (uint32_t)used;
+	block_enter(space_block_address(number), used, lease);
+	if (used == BLOCK_SIZE) {
+		b->closed = true;
+		return 0;
+	}
+	if (other && other->used <= used)
+		other = b;
+	else
+		arena->open = b;
+	if (other)
+		block_close(other);
+	return 0;
+}
+
+void block_enter(uintptr_t address, size_t bytes, struct lease *lease)
+{
+	struct block *b = space_block_at(address);
+	size_t page = (address & (BLOCK_SIZE - 1)) >> LEASE_PAGE_SHIFT;
+
+	for (size_t end = page + (bytes >> LEASE_PAGE_SHIFT); page < end; page++)
+		__atomic_store_n(&b->lease_at[page], lease, __ATOMIC_RELEASE);
+}
+
+void block_fork_prepare(void)
+{
+	lock_take(&blocks.lock);
+}
+
+void block_fork_parent(void)
+{
+	lock_drop(&blocks.lock);
+}
+
+void block_fork_child(void)
+{
+	lock_reset(&blocks.lock);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * block: 2 MiB of lease space that small leases share, filled from the front (struct block is in
+ * space.h, whose table points to it).
+ *
+ * `dead` counts the bytes that will never be used again: dead leases, gaps and the unused tail of a
+ * closed block. At 2 MiB the block is dead: it is retired, and its tables and those of its leases are
+ * freed. The first block of an arena is opened in small steps, so that a small daemon stays small; the
+ * later ones are huge pages.
+ */
+#pragma once
+
+#include "lease.h"
+#include "space.h"
+
+struct arena;
+
+/*
+ * Takes @bytes (a multiple of LEASE_PAGE) at a multiple of @align from the arena's open block, and
+ * opens a new block where they don't fit. The caller holds the arena's lock. @ret_address is theirs;
+ * @ret_dirty says whether it may not be zeroes. -ENOMEM.
+ */
+int block_take(struct arena *arena, size_t bytes, size_t align, uintptr_t *ret_address,
+	bool *ret_dirty);
+
+/*
+ * Makes a block of the last, partly used block of a large lease, whose first @used bytes are the
+ * lease's; the rest serves the arena if it is larger than what its open block has. -ENOMEM.
+ */
+int block_adopt(struct arena *arena, size_t number, size_t used, bool dirty, struct lease *lease);
+
+/* Enters a lease into the page table of its block. @bytes from @address, within one block. */
+void block_enter(uintptr_t address, size_t bytes, struct lease *lease);
+
+/* Counts @bytes as dead for good, and retires the block when that was the last. */
+void block_add_dead(struct block *b, size_t bytes);
+
+/* Closes an open block: its tail is dead. */
+void block_close(struct block *b);
+
+/* Calls @fn for every block, oldest first, until it returns false. No block dies meanwhile. */
+void block_for_each(bool (*fn)(struct block *b, void *arg), void *arg);
+
+void block_fork_prepare(void);
+void block_fork_parent(void);
+void block_fork_child(void);

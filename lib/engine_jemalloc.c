@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * engine jemalloc (Vatalloc-j): jemalloc decides which slot, vatalloc decides which address.
+ *
+ *   malloc  slot -> run -> lease, bound if there is none -> address, with the tag of the current life
+ *   free    address -> lease -> chunk; its life ends. With lives left the chunk is tagged for the next
+ *           one and made ready again; exhausted it is withheld, and when every chunk of the lease is,
+ *           the lease is retired and its run's slots are free for another.
+ */
+#include "engine.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "bootstrap.h"
+#include "fault.h"
+#include "foreign.h"
+#include "block.h"
+#include "meta.h"
+#include "mode.h"
+#include "options.h"
+#include "os.h"
+#include "reclaim.h"
+#include "report.h"
+#include "run.h"
+#include "slot.h"
+#include "space.h"
+#include "stats.h"
+#include "tcache.h"
+#include "text.h"
+
+enum {
+	SHRINK_LEAST = 2,              /* a realloc to less than 1/SHRINK_LEAST of a chunk moves it */
+	MOVE_LEAST = 2 * BLOCK_SIZE,   /* bytes from which a realloc moves pages */
+	SLOTS_SHARE = 16,              /* slot space is this part of lease space */
+};
+
+static enum {
+	STATE_NEW,
+	STATE_STARTING, /* our own start allocates */
+	STATE_READY,
+	STATE_OFF,      /* jemalloc has the heap to itself */
+} state;
+
+static void fork_prepare_outer(void)
+{
+	tcache_fork_prepare();
+}
+
+static void fork_parent_outer(void)
+{
+	tcache_fork_parent();
+}
+
+static void fork_child_outer(void)
+{
+	tcache_fork_child();
+}
+
+/* In the order of the locks, see util.h. */
+static void fork_prepare(void)
+{
+	run_fork_prepare();
+	arena_fork_prepare();
+	block_fork_prepare();
+	space_fork_prepare();
+	meta_fork_prepare();
+}
+
+static void fork_parent(void)
+{
+	meta_fork_parent();
+	space_fork_parent();
+	block_fork_parent();
+	arena_fork_parent();
+	run_fork_parent();
+}
+
+static void fork_child(void)
+{
+	meta_fork_child();
+	space_fork_child();
+	block_fork_child();
+	arena_fork_child();
+	run_fork_child();
+}
+
+/* False: something that the heap needs is not to be had, and jemalloc must do without us. */
+static bool start_leases(void)
+{
+	lease_lives = mode_lives();
+	tag_init(mode_has_tags());
+	os.mte = mode_has_tags();
+	reclaim_init(options.granularity);
+	if (space_init(options.space) < 0 || run_reserve(space.size / SLOTS_SHARE) < 0)
+		return false;
+	/*
+	 * fork(2) must find jemalloc's locks taken before ours, because its hooks take ours, and
+	 * handlers run last come first: ours are registered before jemalloc starts and registers its
+	 * own. The one lock under which we call jemalloc is registered after.
+	 */
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	slot_configure(false, lease_lives > 1);
+	if (slot_init() < 0 || run_init() < 0 ||
+		tcache_init(fault_thread_begin, fault_thread_end) < 0)
+		return false;
+	pthread_atfork(fork_prepare_outer, fork_parent_outer, fork_child_outer);
+	return true;
+}
+
+static void start(void)
+{
+	state = STATE_STARTING;
+	os_init();
+	options_init();
+	mode_init();
+	if (vatalloc_stats.mode != VATALLOC_MODE_OFF && !start_leases()) {
+		say("no address space for the heap, running in mode 'off'", NULL);
+		mode_give_up();
+	}
+	if (vatalloc_stats.mode == VATALLOC_MODE_OFF) {
+		slot_configure(true, true);
+		state = STATE_OFF;
+		return;
+	}
+	state = STATE_READY;
+}
+
+void engine_start(void)
+{
+	if (state == STATE_NEW)
+		start();
+}
+
+/* Before there is an environment to read options from, and while starting. */
+static bool too_early(void)
+{
+	if (likely(state >= STATE_READY))
+		return false;
+	if (state == STATE_NEW && environ)
+		start();
+	return state < STATE_READY;
+}
+
+static void *out_of_memory(void)
+{
+	errno = ENOMEM;
+	return NULL;
+}
+
+/* --- allocation --- */
+
+static void *begin_life(struct lease *l, size_t index)
+{
+	uintptr_t p = tcache_make_ready(l, index);
+
+	l->life[index] |= LIFE_LIVE;
+	return (void *)p;
+}
+
+/* How a chunk that does not come through a bin is wanted. */
+struct wish {
+	size_t size;
+	size_t align;  /* bytes, a power of two */
+	size_t offset; /* bytes into a page where it begins, or LEASE_ANY_OFFSET */
+	bool fresh;    /* large: on new addresses, with untouched pages */
+};
+
+/* The lease of a large slot, by the wish. */
+static struct lease *bind_large(struct run *run, const struct wish *wish, size_t bytes)
+{
+	struct lease *l = run->lease;
+
+	/* jemalloc's cache may bring a slot whose chunk is not as wished. */
+	if (l && (wish->fresh || l->base & (wish->align - 1))) {
+		run->lease = NULL;
+		arena_park(run->arena, l);
+		l = NULL;
+	}
+	return l ?: arena_bind_large(run, bytes, wish->align, wish->offset, wish->fresh);
+}
+
+/* A chunk that is large, or of a small class that is not cached; its life has not begun. */
+static bool take_chunk(const struct wish *wish, struct lease **ret_lease, size_t *ret_index)
+{
+	size_t bytes = slot_size(wish->size, wish->align);
+	struct tcache *t = tcache_get();
+	unsigned slot_arena = SLOT_BOUND;
+	struct lease *l;
+	struct run *run;
+	size_t index = 0;
+	void *slot;
+
+	if (!bytes || bytes > PTRDIFF_MAX)
+		return false;
+	if (t == &tcache_none) {
+		struct arena *arena = arena_next();
+
+		if (!arena)
+			return false;
+		slot_arena = arena->slot_arena;
+	}
+	slot = slot_take(wish->size, wish->align, slot_arena);
+	if (!slot)
+		return false;
+	run = run_of(slot);
+	if (bytes > slot_classes.small_max) {
+		run->large = slot;
+		l = bind_large(run, wish, bytes);
+	} else {
+		uint8_t class = slot_class(bytes);
+
+		index = ((uintptr_t)slot - run->slots) * slot_classes.class[class].inverse >> 32;
+		l = __atomic_load_n(&run->lease, __ATOMIC_ACQUIRE) ?: arena_bind(run, class);
+	}
+	if (!l) {
+		slot_give(slot, bytes, false);
+		return false;
+	}
+	add_u64(&vatalloc_stats.lives_used, 1);
+	reclaim_add_live((int64_t)bytes);
+	if (unlikely(__atomic_load_n(&reclaim.due, __ATOMIC_RELAXED)))
+		reclaim_sweep();
+	*ret_lease = l;
+	*ret_index = index;
+	return true;
+}
+
+/* @ret_zeroed may be NULL: whether the memory is known to be zeroes. */
+static void *malloc_uncached(size_t size, size_t align, bool *ret_zeroed)
+{
+	const struct wish wish = {.size = size, .align = align, .offset = LEASE_ANY_OFFSET};
+	struct lease *l;
+	size_t index;
+
+	if (!take_chunk(&wish, &l, &index))
+		return out_of_memory();
+	if (ret_zeroed)
+		*ret_zeroed = l->zeroed && !(l->life[index] & LIFE_COUNT);
+	return begin_life(l, index);
+}
+
+static void *malloc_slow(size_t size)
+{
+	struct tcache *t;
+	unsigned class;
+	void *p;
+
+	if (unlikely(too_early()))
+		return bootstrap_alloc(size, MTE_GRANULE);
+	if (unlikely(state == STATE_OFF))
+		return slot_malloc(size);
+	if (size > tcache_max)
+		return malloc_uncached(size, 1, NULL);
+	t = tcache_get();
+	class = tcache_class_of(size);
+	if (t == &tcache_none)
+		p = tcache_last_resort(class);
+	else
+		p = t->bin[class].n || tcache_fill(t, class) ? tcache_pop(&t->bin[class]) : NULL;
+	return p ?: out_of_memory();
+}
+
+void *engine_malloc(size_t size)
+{
+	if (likely(size <= TCACHE_MAX)) {
+		struct tcache_bin *bin = &tcache_self->bin[tcache_class_of(size)];
+
+		if (likely(bin->n))
+			return tcache_pop(bin);
+	}
+	return malloc_slow(size);
+}
+
+void *engine_calloc(size_t size)
+{
+	bool zeroed;
+	void *p;
+
+	if (size <= TCACHE_MAX) {
+		p = engine_malloc(size);
+		return p ? memset(p, 0, size) : NULL;
+	}
+	if (too_early())
+		return bootstrap_alloc(size, MTE_GRANULE);
+	if (state == STATE_OFF)
+		return slot_calloc(1, size);
+	p = malloc_uncached(size, 1, &zeroed);
+	return p && !zeroed ? memset(p, 0, size) : p;
+}
+
+void *engine_memalign(size_t align, size_t size)
+{
+	size_t bytes;
+
+	if (too_early())
+		return bootstrap_alloc(size, align);
+	if (state == STATE_OFF)
+		return slot_memalign(align, size);
+	if (align <= MTE_GRANULE)
+		return engine_malloc(size);
+	/* The class that jemalloc takes has chunks that are all aligned. */
+	bytes = slot_size(size, align);
+	if (bytes && bytes <= tcache_max)
+		return engine_malloc(bytes);
+	return malloc_uncached(size, align, NULL);
+}
+
+/* --- the end of a life --- */
+
+/* The last chunk of a lease is exhausted: its addresses are history, its run's slots are free. */
+static void end_lease(struct lease *l)
+{
+	struct run *run = l->run;
+	uint8_t class = l->class;
+	size_t size = l->chunk_size;
+	int saved = errno;
+
+	if (tcache_self != &tcache_none)
+		tcache_publish(tcache_self);
+	__atomic_store_n(&run->lease, NULL, __ATOMIC_RELEASE);
+	lease_retire(l);
+	if (class == CLASS_LARGE)
+		slot_give(run->large, size, tcache_self != &tcache_none);
+	else if (lease_lives == 1 && class < tcache_bins)
+		arena_spare_run(run, class);
+	else
+		slot_give_slab((void *)run->slots, &slot_classes.class[class]);
+	errno = saved;
+}
+
+/* Tag 0 for a chunk that nobody will have again, as far as it still has pages. */
+static void tag_dead(const struct lease *l, size_t index)
+{
+	uintptr_t chunk = lease_chunk(l, index), from = chunk;
+
+	if (l->untagged)
+		return;
+	if (l->emptied)
+		from = max_size(from, l->start + round_down(l->bytes, BLOCK_SIZE));
+	if (from < chunk + l->chunk_size)
+		tag_memory(from, chunk + l->chunk_size - from, TAG_DEAD);
+}
+
+static void count_dead(size_t bytes)
+{
+	struct tcache *t = tcache_self;
+
+	if (unlikely(t == &tcache_none))
+		t = tcache_get();
+	if (likely(t != &tcache_none)) {
+		t->dead_chunks++;
+		t->dead_bytes += bytes;
+		t->live_bytes -= (int64_t)bytes;
+		return;
+	}
+	add_u64(&vatalloc_stats.chunks_exhausted, 1);
+	add_u64(&vatalloc_stats.bytes_exhausted, bytes);
+	reclaim_add_dead((int64_t)bytes);
+	reclaim_add_live(-(int64_t)bytes);
+}
+
+/* A chunk has used its last life. */
+static inline void exhaust(struct lease *l, size_t index)
+{
+	if (tag_secret.on)
+		tag_dead(l, index);
+	count_dead(l->chunk_size);
+	if (unlikely(reclaim.units))
+		reclaim_exhaust_chunk(l, index);
+	if (unlikely(add_u32(&l->exhausted, 1) == l->n_chunks))
+		end_lease(l);
+}
+
+/* A chunk goes back to jemalloc. */
+static void give_chunk(struct lease *l, size_t index)
+{
+	struct run *run = l->run;
+	char *slot = l->class == CLASS_LARGE ? run->large : (char *)run->slots;
+	int saved = errno;
+
+	reclaim_add_live(-(int64_t)l->chunk_size);
+	slot_give(slot + index * l->chunk_size, l->chunk_size, tcache_self != &tcache_none);
+	errno = saved;
+}
+
+/* A chunk has lives left: it is ready for the next. */
+static inline void reuse(struct lease *l, size_t index)
+{
+	uint8_t *life = &l->life[index];
+	uintptr_t chunk = lease_chunk(l, index);
+	unsigned tag = lease_tag(l, index, *life);
+	struct tcache_bin *bin;
+
+	if (tag)
+		tag_memory(chunk, l->chunk_size, tag);
+	if (unlikely(l->class >= tcache_bins)) {
+		give_chunk(l, index);
+		return;
+	}
+	bin = &tcache_self->bin[l->class];
+	if (unlikely(bin->n == bin->room)) {
+		struct tcache *t = tcache_get();
+
+		if (t == &tcache_none) {
+			give_chunk(l, index);
+			return;
+		}
+		bin = &t->bin[l->class];
+		if (bin->n == bin->room)
+			tcache_spill(t, l->class);
+	}
+	bin->ready[bin->n].pointer = mte_with_tag(chunk, tag);
+	bin->ready[bin->n++].life = life;
+	bin->ended++;
+}
+
+/*
+ * Ends the life of the chunk that the program has at @p. False, and nothing done: there is no such
+ * chunk, it is not live, or @p does not carry its tag.
+ */
+static inline bool end_life(void *p)
+{
+	uintptr_t address = mte_untag((uintptr_t)p);
+	struct lease *l = space_lease_at(address);
+	uint8_t old, ended;
+	size_t index;
+
+	if (unlikely(!l || !lease_index(l, address, &index)))
+		return false;
+	old = l->life[index];
+	if (unlikely(!(old & LIFE_LIVE)))
+		return false;
+	if (tag_secret.on && unlikely(mte_pointer_tag((uintptr_t)p) != lease_tag(l, index, old)))
+		return false;
+	ended = (uint8_t)((old & ~LIFE_LIVE) + 1);
+	if (unlikely(!life_change(&l->life[index], old, ended)))
+		return false;
+	if (life_is_over(l, ended))
+		exhaust(l, index);
+	else
+		reuse(l, index);
+	return true;
+}
+
+static void free_elsewhere(void *p)
+{
+	if (!p || bootstrap_has(p))
+		return;
+	if (state == STATE_OFF)
+		slot_free(p);
+	else if (!foreign_free(p))
+		fault_bad_free(p, "free");
+}
+
+void engine_free(void *p)
+{
+	if (unlikely(!space_covers(mte_untag((uintptr_t)p))))
+		free_elsewhere(p);
+	else if (unlikely(!end_life(p)))
+		fault_bad_free(p, "free");
+}
+
+/* --- changing size --- */
+
+/* The live chunk at @p, as end_life() would take it; NULL when there is none. */
+static struct lease *live_chunk(const void *p, size_t *ret_index)
+{
+	uintptr_t address = mte_untag((uintptr_t)p);
+	struct lease *l;
+	size_t index;
+
+	if (!space_covers(address))
+		return NULL;
+	l = space_lease_at(address);
+	if (!l || !lease_index(l, address, &index) || !(l->life[index] & LIFE_LIVE))
+		return NULL;
+	if (tag_secret.on && mte_pointer_tag((uintptr_t)p) != lease_tag(l, index, l->life[index]))
+		return NULL;
+	*ret_index = index;
+	return l;
+}
+
+/*
+ * Moves a large chunk to new addresses with its pages. The old ones are spent, whatever lives they
+ * had: their memory is gone. NULL when it cannot be done this way.
+ */
+static void *move_pages(char *p, struct lease *l, size_t size)
+{
+	const size_t offset = l->base - l->start;
+	const struct wish wish = {
+		.size = size, .align = 1, .offset = offset & (LEASE_PAGE - 1), .fresh = true};
+	size_t index, blocks, moved, kept;
+	struct lease *to;
+	char *q;
+
+	if (!take_chunk(&wish, &to, &index))
+		return NULL;
+	blocks = min_size(l->bytes, to->bytes) >> BLOCK_SHIFT;
+	if ((os.mte && l->untagged != to->untagged) || to->base - to->start != offset ||
+		space_move((l->start - space.base) >> BLOCK_SHIFT,
+			(to->start - space.base) >> BLOCK_SHIFT, blocks) < 0)
+		blocks = 0;
+	q = begin_life(to, index);
+	moved = blocks ? (blocks << BLOCK_SHIFT) - offset : 0;
+	kept = min_size(l->chunk_size, to->chunk_size);
+	if (moved < kept)
+		memcpy(q + moved, p + moved, kept - moved);
+	to->zeroed = false;
+	if (blocks) {
+		l->emptied = true;
+		l->life[0] = (uint8_t)((l->life[0] & ~LIFE_COUNT) | (l->lives - 1));
+		l->life[0] &= (uint8_t)~LIFE_LIVE;
+		l->life[0]++;
+		exhaust(l, 0);
+	} else {
+		end_life(p);
+	}
+	return q;
+}
+
+void *engine_realloc(void *p, size_t size)
+{
+	size_t index, bytes, old;
+	struct lease *l;
+	void *q;
+
+	if (bootstrap_has(p)) {
+		q = engine_malloc(size);
+		return q ? memcpy(q, p, min_size(bootstrap_usable_size(p), size)) : NULL;
+	}
+	if (state == STATE_OFF)
+		return slot_realloc(p, size);
+	if (!space_covers(mte_untag((uintptr_t)p))) {
+		if (!foreign_usable_size(p, &old))
+			fault_bad_free(p, "realloc");
+		q = engine_malloc(size);
+		if (q) {
+			memcpy(q, p, min_size(old, size));
+			foreign_free(p);
+		}
+		return q;
+	}
+	l = live_chunk(p, &index);
+	if (!l)
+		fault_bad_free(p, "realloc");
+	bytes = slot_size(size, 1);
+	if (!bytes)
+		return out_of_memory();
+	if (bytes <= l->chunk_size && bytes >= l->chunk_size / SHRINK_LEAST)
+		return p;
+	if (min_size(bytes, l->chunk_size) >= MOVE_LEAST) {
+		q = move_pages(p, l, size);
+		if (q)
+			return q;
+	}
+	q = engine_malloc(size);
+	if (!q)
+		return bytes <= l->chunk_size ? p : NULL;
+	memcpy(q, p, min_size(l->chunk_size, size));
+	if (!end_life(p))
+		fault_bad_free(p, "realloc");
+	return q;
+}
+
+/* --- the rest --- */
+
+size_t engine_usable_size(const void *p)
+{
+	struct lease *l;
+	size_t index, size;
+
+	if (!p)
+		return 0;
+	if (bootstrap_has(p))
+		return bootstrap_usable_size(p);
+	if (state == STATE_OFF)
+		return slot_malloc_usable_size((void *)p);
+	l = live_chunk(p, &index);
+	if (l)
+		return l->chunk_size;
+	return !space_covers(mte_untag((uintptr_t)p)) && foreign_usable_size(p, &size) ? size : 0;
+}
+
+size_t engine_good_size(size_t size, size_t align)
+{
+	return too_early() ? size : slot_size(size, align);
+}
+
+bool engine_trim(void)
+{
+	uint64_t before = read_u64(&vatalloc_stats.dead_resident);
+
+	if (too_early() || state == STATE_OFF)
+		return false;
+	if (tcache_self != &tcache_none)
+		tcache_flush(tcache_self);
+	arena_trim();
+	reclaim_everything();
+	return read_u64(&vatalloc_stats.dead_resident) < before;
+}

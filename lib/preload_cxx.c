@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preload_cxx: operator new and delete in all forms, under the names that the C++ ABI gives them.
+ * Programs linked with another allocator's operators (libjemalloc has them) must get these, and
+ * everybody else is spared a detour through libstdc++.
+ *
+ * C has no exceptions, and the library must not need libstdc++: what a failing operator new has to
+ * call is looked up in the program. Compiled with -fexceptions, for the exception passes through.
+ */
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "engine.h"
+#include "text.h"
+#include "util.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef void (*new_handler)(void);
+
+struct nothrow; /* std::nothrow_t */
+
+/* std::get_new_handler(), or NULL where the program has no C++ library. */
+static new_handler current_handler(void)
+{
+	new_handler (*get)(void) = (new_handler(*)(void))dlsym(RTLD_DEFAULT, "_ZSt15get_new_handlerv");
+
+	return get ? get() : NULL;
+}
+
+/* Throws std::bad_alloc. */
+static void throw_bad_alloc(void)
+{
+	void (*throw)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "_ZSt17__throw_bad_allocv");
+
+	if (throw)
+		throw();
+	say("out of memory in operator new, and no C++ library to throw", NULL);
+	abort();
+}
+
+/* [new.delete.single]: the handler is called until it makes room, throws, or is gone. */
+static void *allocate(size_t size, size_t align, bool may_throw)
+{
+	new_handler handler;
+	void *p;
+
+	for (;;) {
+		p = align > 1 ? engine_memalign(align, size) : engine_malloc(size);
+		if (likely(p))
+			return p;
+		handler = current_handler();
+		if (handler)
+			handler();
+		else if (may_throw)
+			throw_bad_alloc();
+		else
+			return NULL;
+	}
+}
+
+/* The ABI's names: n(ew) w or a(rray), d(e)l(ete) or d(elete) a(rray), then the parameters. */
+void *_Znwm(size_t size);
+void *_Znam(size_t size);
+void *_ZnwmRKSt9nothrow_t(size_t size, const struct nothrow *n);
+void *_ZnamRKSt9nothrow_t(size_t size, const struct nothrow *n);
+void *_ZnwmSt11align_val_t(size_t size, size_t align);
+void *_ZnamSt11align_val_t(size_t size, size_t align);
+void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const struct nothrow *n);
+void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const struct nothrow *n);
+void _ZdlPv(void *p);
+void _ZdaPv(void *p);
+void _ZdlPvm(void *p, size_t size);
+void _ZdaPvm(void *p, size_t size);
+void _ZdlPvRKSt9nothrow_t(void *p, const struct nothrow *n);
+void _ZdaPvRKSt9nothrow_t(void *p, const struct nothrow *n);
+void _ZdlPvSt11align_val_t(void *p, size_t align);
+void _ZdaPvSt11align_val_t(void *p, size_t align);
+void _ZdlPvmSt11align_val_t(void *p, size_t size, size_t align);
+void _ZdaPvmSt11align_val_t(void *p, size_t size, size_t align);
+void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const struct nothrow *n);
+void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const struct nothrow *n);
+
+EXPORT void *_Znwm(size_t size)
+{
+	return allocate(size, 1, true);
+}
+
+EXPORT void *_Znam(size_t size)
+{
+	return allocate(size, 1, true);
+}
+
+EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
+{
+	return allocate(size, align, true);
+}
+
+EXPORT void *_ZnamSt11align_val_t(size_t size, size_t align)
+{
+	return allocate(size, align, true);
+}
+
+/* A handler that throws gets out of these as well: C has no way to catch it. */
+EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const struct nothrow *n)
+{
+	(void)n;
+	return allocate(size, 1, false);
+}
+
+EXPORT void *_ZnamRKSt9nothrow_t(size_t size, const struct nothrow *n)
+{
+	(void)n;
+	return allocate(size, 1, false);
+}
+
+EXPORT void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const struct nothrow *n)
+{
+	(void)n;
+	return allocate(size, align, false);
+}
+
+EXPORT void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const struct nothrow *n)
+{
+	(void)n;
+	return allocate(size, align, false);
+}
+
+/* A size or an alignment tells nothing that the page map does not know. */
+EXPORT void _ZdlPv(void *p)
+{
+	engine_free(p);
+}
+
+EXPORT void _ZdaPv(void *p)
+{
+	engine_free(p);
+}
+
+EXPORT void _ZdlPvm(void *p, size_t size)
+{
+	(void)size;
+	engine_free(p);
+}
+
+EXPORT void _ZdaPvm(void *p, size_t size)
+{
+	(void)size;
+	engine_free(p);
+}
+
+EXPORT void _ZdlPvRKSt9nothrow_t(void *p, const struct nothrow *n)
+{
+	(void)n;
+	engine_free(p);
+}
+
+EXPORT void _ZdaPvRKSt9nothrow_t(void *p, const struct nothrow *n)
+{
+	(void)n;
+	engine_free(p);
+}
+
+EXPORT void _ZdlPvSt11align_val_t(void *p, size_t align)
+{
+	(void)align;
+	engine_free(p);
+}
+
+EXPORT void _ZdaPvSt11align_val_t(void *p, size_t align)
+{
+	(void)align;
+	engine_free(p);
+}
+
+EXPORT void _ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
+{
+	(void)size;
+	(void)align;
+	engine_free(p);
+}
+
+EXPORT void _ZdaPvmSt11align_val_t(void *p, size_t size, size_t align)
+{
+	(void)size;
+	(void)align;
+	engine_free(p);
+}
+
+EXPORT void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const struct nothrow *n)
+{
+	(void)align;
+	(void)n;
+	engine_free(p);
+}
+
+EXPORT void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const struct nothrow *n)
+{
+	(void)align;
+	(void)n;
+	engine_free(p);
+}

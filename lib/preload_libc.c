@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preload_libc: the functions of libc that are wrapped, and the constructor that starts it all.
+ *
+ *   dlopen     without RTLD_DEEPBIND, which would bind a module's malloc to libc's
+ *   sigaction  for SIGSEGV keeps the program's action behind ours, see fault.h
+ *   signal     the same
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+
+#include "engine.h"
+#include "fault.h"
+#include "foreign.h"
+#include "report.h"
+#include "util.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+extern int __sigaction(int signal, const struct sigaction *action, struct sigaction *old);
+
+typedef void *(*dlopen_function)(const char *path, int flags);
+typedef sighandler_t (*signal_function)(int signal, sighandler_t handler);
+
+static dlopen_function real_dlopen;
+static signal_function real_signal;
+
+static void find_real(void)
+{
+	real_dlopen = (dlopen_function)dlsym(RTLD_NEXT, "dlopen");
+	real_signal = (signal_function)dlsym(RTLD_NEXT, "signal");
+}
+
+/* Before every other constructor, and before there is a second thread. */
+__attribute__((constructor(101))) static void start(void)
+{
+	engine_start();
+	foreign_init();
+	fault_init();
+	report_init();
+	find_real();
+}
+
+/*
+ * glibc looks at the return address to know whose $ORIGIN and RUNPATH count, so this must be a jump:
+ * the last call of a function whose frame is gone, which GCC makes of it at -O2 (bats/110-break.bats
+ * holds it to that).
+ */
+EXPORT void *dlopen(const char *path, int flags)
+{
+	if (unlikely(!real_dlopen))
+		find_real();
+	return real_dlopen(path, flags & ~RTLD_DEEPBIND);
+}
+
+EXPORT int sigaction(int signal, const struct sigaction *action, struct sigaction *old)
+{
+	if (signal == SIGSEGV)
+		return fault_sigaction(action, old);
+	return __sigaction(signal, action, old);
+}
+
+/* BSD semantics, as glibc has them: the handler stays and calls are restarted. */
+EXPORT sighandler_t signal(int signal, sighandler_t handler)
+{
+	struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
+
+	if (signal != SIGSEGV) {
+		if (unlikely(!real_signal))
+			find_real();
+		return real_signal(signal, handler);
+	}
+	if (handler == SIG_ERR) {
+		errno = EINVAL;
+		return SIG_ERR;
+	}
+	sigaddset(&action.sa_mask, SIGSEGV);
+	return fault_sigaction(&action, &old) < 0 ? SIG_ERR : old.sa_handler;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "reclaim.h"
+
+#include "block.h"
+#include "os.h"
+#include "stats.h"
+
+enum {
+	DEAD_FLOOR = 16 << 20,   /* bytes: below this no sweep pays */
+	PARKED_FLOOR = 8 << 20,  /* bytes of parked memory that may always stay */
+	LONG_PIECE = 64 << 10,   /* bytes released at a time while memory is not short */
+};
+
+struct reclaim reclaim;
+
+static struct {
+	int64_t dead;       /* dead and resident, bytes */
+	int64_t live;       /* bytes of chunks that are live or ready in a tcache */
+	int64_t parked;     /* bytes */
+	int64_t next_sweep; /* dead bytes at which the next sweep is due */
+	bool short_pieces;  /* the last sweep in long pieces was not enough */
+} sums;
+
+void reclaim_init(size_t granularity)
+{
+	reclaim.sweeps = granularity == 0;
+	if (!granularity || granularity >= BLOCK_SIZE)
+		return;
+	granularity = max_size(granularity, os.page);
+	reclaim.unit_shift = (unsigned)__builtin_ctzl(granularity);
+	reclaim.units = BLOCK_SIZE >> reclaim.unit_shift;
+}
+
+static int64_t add(int64_t *sum, int64_t n)
+{
+	return (int64_t)add_u64((uint64_t *)sum, (uint64_t)n);
+}
+
+void reclaim_add_dead(int64_t bytes)
+{
+	int64_t dead = add(&sums.dead, bytes);
+
+	vatalloc_stats.dead_resident = dead > 0 ? (uint64_t)dead : 0;
+}
+
+void reclaim_add_live(int64_t bytes)
+{
+	int64_t live = add(&sums.live, bytes);
+
+	vatalloc_stats.live_bytes = live > 0 ? (uint64_t)live : 0;
+}
+
+/* Releases whole pages of a block and notes it, unless that has been done. */
+static void release(struct block *b, size_t page, size_t end)
+{
+	size_t pages_per_os_page = os.page >> LEASE_PAGE_SHIFT;
+	size_t before = 0;
+
+	page = round_up(page, pages_per_os_page);
+	end = round_down(end, pages_per_os_page);
+	if (page >= end)
+		return;
+	for (size_t i = page; i < end; i++)
+		before += b->released[i / 64] >> i % 64 & 1;
+	if (before == end - page)
+		return;
+	if (os_release((void *)(space_block_address(b->number) + (page << LEASE_PAGE_SHIFT)),
+		    (end - page) << LEASE_PAGE_SHIFT) < 0)
+		return;
+	for (size_t i = page; i < end; i++)
+		__atomic_fetch_or(&b->released[i / 64], (uint64_t)1 << i % 64, __ATOMIC_RELAXED);
+	reclaim_add_dead(-(int64_t)((end - page - before) << LEASE_PAGE_SHIFT));
+}
+
+void reclaim_exhaust_units(struct block *b, size_t offset, size_t bytes)
+{
+	const size_t unit_bytes = (size_t)1 << reclaim.unit_shift;
+	size_t end = offset + bytes;
+
+	while (offset < end) {
+		size_t unit = offset >> reclaim.unit_shift;
+		size_t next = min_size((unit + 1) << reclaim.unit_shift, end);
+
+		if (add_u32(&b->unit_exhausted[unit], (uint32_t)(next - offset)) == unit_bytes)
+			release(b, unit * (unit_bytes >> LEASE_PAGE_SHIFT),
+				(unit + 1) * (unit_bytes >> LEASE_PAGE_SHIFT));
+		offset = next;
+	}
+}
+
+void reclaim_exhaust_chunk(struct lease *l, size_t index)
+{
+	uintptr_t from = lease_chunk(l, index);
+	uintptr_t end = from + l->chunk_size;
+	struct block *b = space_block_at(end - 1);
+
+	/* NULL: it ends in a block that its lease has whole, and is released as a whole. */
+	if (!b)
+		return;
+	from = max_size(from, space_block_address(b->number));
+	reclaim_exhaust_units(b, from - space_block_address(b->number), end - from);
+}
+
+/* Whether every chunk that touches the page at @address is exhausted. */
+static bool page_is_dead(const struct lease *l, uintptr_t address)
+{
+	size_t first, last;
+
+	if (l->exhausted == l->n_chunks)
+		return true;
+	if (l->exhausted == 0)
+		return false;
+	first = lease_index_around(l, address);
+	last = lease_index_around(l, address + LEASE_PAGE - 1);
+	for (size_t i = first; i <= last; i++)
+		if (!life_is_over(l, __atomic_load_n(&l->life[i], __ATOMIC_RELAXED)))
+			return false;
+	return true;
+}
+
+static bool sweep_block(struct block *b, void *arg)
+{
+	size_t least = *(size_t *)arg >> LEASE_PAGE_SHIFT;
+	uintptr_t base = space_block_address(b->number);
+	size_t begin = 0;
+
+	for (size_t i = 0; i <= BLOCK_PAGES; i++) {
+		struct lease *l =
+			i < BLOCK_PAGES ? __atomic_load_n(&b->lease_at[i], __ATOMIC_ACQUIRE) : NULL;
+
+		/* No lease: still to come, or a gap; either is too short to matter. */
+		if (l && page_is_dead(l, base + (i << LEASE_PAGE_SHIFT)))
+			continue;
+		if (i - begin >= least)
+			release(b, begin, i);
+		begin = i + 1;
+	}
+	return true;
+}
+
+static int64_t share_of_live(void)
+{
+	return sums.live > 0 ? sums.live / 4 : 0;
+}
+
+static int64_t threshold(void)
+{
+	return share_of_live() > DEAD_FLOOR ? share_of_live() : DEAD_FLOOR;
+}
+
+void reclaim_consider(void)
+{
+	if (reclaim.sweeps && sums.dead > threshold() && sums.dead > sums.next_sweep)
+		__atomic_store_n(&reclaim.due, true, __ATOMIC_RELAXED);
+}
+
+void reclaim_sweep(void)
+{
+	size_t least = sums.short_pieces ? LEASE_PAGE : LONG_PIECE;
+
+	if (!__atomic_exchange_n(&reclaim.due, false, __ATOMIC_RELAXED))
+		return;
+	block_for_each(sweep_block, &least);
+	/* What is left lies among live chunks; look again when an eighth has come on top. */
+	sums.short_pieces = sums.dead > threshold();
+	sums.next_sweep = sums.dead + threshold() / 8;
+	vatalloc_stats.dead_resident = sums.dead > 0 ? (uint64_t)sums.dead : 0;
+}
+
+void reclaim_everything(void)
+{
+	size_t least = LEASE_PAGE;
+
+	block_for_each(sweep_block, &least);
+	space_trim();
+}
+
+bool reclaim_park(size_t bytes)
+{
+	int64_t limit = sums.live / 8 > PARKED_FLOOR ? sums.live / 8 : PARKED_FLOOR;
+
+	if (sums.parked + (int64_t)bytes > limit)
+		return false;
+	add(&sums.parked, (int64_t)bytes);
+	return true;
+}
+
+void reclaim_unpark(size_t bytes)
+{
+	add(&sums.parked, -(int64_t)bytes);
+}
