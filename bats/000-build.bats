@@ -19,31 +19,29 @@ imported() {
 	nm -D --undefined-only "$1" | awk '{ sub(/@.*/, "", $NF); print $NF }'
 }
 
-exports_what_the_map_says() {
-	local name pattern found
-	declared > "$BATS_TEST_TMPDIR/declared"
-	exported "$1" > "$BATS_TEST_TMPDIR/exported"
-	assert [ -s "$BATS_TEST_TMPDIR/declared" ]
-	while read -r name; do
-		found=
+# Of the lines of the second file, those the first one does not match; $3 says what it holds.
+unmatched() {
+	local line pattern
+	while read -r line; do
 		while read -r pattern; do
 			# shellcheck disable=SC2053
-			if [[ $name == $pattern ]]; then
-				found=1
+			if [[ $3 == patterns && $line == $pattern || $3 == names && $pattern == $line ]]; then
+				continue 2
 			fi
-		done < "$BATS_TEST_TMPDIR/declared"
-		[ $found ] || fail "$1 exports $name, which the map does not declare"
-	done < "$BATS_TEST_TMPDIR/exported"
-	while read -r pattern; do
-		found=
-		while read -r name; do
-			# shellcheck disable=SC2053
-			if [[ $name == $pattern ]]; then
-				found=1
-			fi
-		done < "$BATS_TEST_TMPDIR/exported"
-		[ $found ] || fail "the map declares $pattern, which $1 does not export"
-	done < "$BATS_TEST_TMPDIR/declared"
+		done < "$1"
+		echo "$line"
+	done < <(grep -vxFf "$1" "$2")
+}
+
+exports_what_the_map_says() {
+	local declared=$BATS_TEST_TMPDIR/declared exported=$BATS_TEST_TMPDIR/exported
+	declared > "$declared"
+	exported "$1" > "$exported"
+	assert [ -s "$declared" ]
+	run unmatched "$declared" "$exported" patterns
+	assert_equal "exported, not declared: $output" 'exported, not declared: '
+	run unmatched "$exported" "$declared" names
+	assert_equal "declared, not exported: $output" 'declared, not exported: '
 }
 
 shows_nothing_of_jemalloc() {
