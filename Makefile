@@ -3,6 +3,7 @@
 #   make                build everything for this machine, under build/
 #   make ARCH=arm64     the library and its test programs for arm64, under build/arm64/
 #   make deps           install what building and testing needs (as root)
+#   make demo           see it work: nginx under the library, and a use-after-free named
 #   make check          run every test this machine can run; T=bats/010-api.bats runs one file,
 #                       ARGS='-f double' passes options to bats
 #   make check-sid      build and test in a chroot of Debian sid
@@ -246,6 +247,10 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)bats/setup/check $(ARGS) $(or $(T),$(sort $(wildcard bats/*.bats)))
 
+demo: deps
+	$(Q)$(MAKE) --no-print-directory lib
+	$(Q)bats/demo/run
+
 check-sid:
 	$(Q)$(MAKE) --no-print-directory check T=bats/900-sid.bats
 
@@ -258,5 +263,5 @@ clean:
 distclean:
 	$(Q)rm -rf build
 
-.PHONY: all lib tests install deps fetched check check-sid clean distclean FORCE
+.PHONY: all lib tests install deps fetched check check-sid demo clean distclean FORCE
 FORCE:
