@@ -274,6 +274,132 @@ int crash_for_each_frame(const struct crash *crash,
 	return 0;
 }
 
+static const char line_start[] = "vatalloc: ";
+
+/* "KIND: " at the start of @text, and nothing that is not a kind's name. */
+static size_t kind_length(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
+
+	return n >= 4 && n < 40 && !strncmp(text + n, ": ", 2) ? n : 0;
+}
+
+/* Sets a field to the word that follows @before in @text, if there is one. */
+static int set_after(
+	struct crash *crash, enum crash_field field, const char *text, const char *before)
+{
+	const char *word = strstr(text, before);
+	size_t n;
+
+	if (!word)
+		return 0;
+	word += strlen(before);
+	n = strspn(word, "0123456789abcdefghijklmnopqrstuvwxyz-");
+	return n && n < 32 ? crash_set(crash, field, "%.*s", (int)n, word) : 0;
+}
+
+/* "use-after-free: read at 0x..., 0 bytes into a 64-byte object, life 3 of 15, freed; ..." */
+static int parse_message(const char *line, struct crash *crash)
+{
+	size_t kind = kind_length(line);
+	const char *rest = line + kind + 2;
+	int r;
+
+	r = text_clean(line, strlen(line), false, &crash->message);
+	if (r >= 0)
+		r = crash_set(crash, CRASH_KIND, "%.*s", (int)kind, line);
+	if (r >= 0)
+		r = set_after(crash, CRASH_ACCESS, line, ": ");
+	/* The message says "access" where a field says that it is unknown. */
+	if (r >= 0 && crash->field[CRASH_ACCESS] && !strcmp(crash->field[CRASH_ACCESS], "access"))
+		r = crash_set(crash, CRASH_ACCESS, "unknown");
+	if (r >= 0)
+		r = set_after(crash, CRASH_ADDRESS, rest, strstr(rest, " of 0x") ? " of " : " at ");
+	if (r >= 0 && crash->field[CRASH_ADDRESS] &&
+		strncmp(crash->field[CRASH_ADDRESS], "0x", 2)) {
+		free(crash->field[CRASH_ADDRESS]);
+		crash->field[CRASH_ADDRESS] = NULL;
+	}
+	if (r >= 0 && strstr(rest, ", life ")) {
+		r = set_after(crash, CRASH_LIFE, rest, ", life ");
+		if (r >= 0)
+			r = set_after(crash, CRASH_LIVES, strstr(rest, ", life "), " of ");
+	}
+	if (r >= 0)
+		r = set_after(crash, CRASH_CURRENT_LIFE, rest, "current life ");
+	return r;
+}
+
+/* " chunk 0x... size 64 pointer-tag 5 memory-tag 9 mode sync" and the lines after it. */
+static int parse_details(const char *line, struct crash *crash)
+{
+	static const struct {
+		enum crash_field field;
+		const char *before;
+	} words[] = {
+		{CRASH_CHUNK, " chunk "},
+		{CRASH_SIZE, " size "},
+		{CRASH_OFFSET, " offset "},
+		{CRASH_POINTER_TAG, " pointer-tag "},
+		{CRASH_MEMORY_TAG, " memory-tag "},
+		{CRASH_MODE, " mode "},
+	};
+	const char *trace = crash->field[CRASH_BACKTRACE], *thread, *id;
+	auto_free char *clean = NULL;
+	int r = text_clean(line, strlen(line), false, &clean);
+
+	if (r < 0)
+		return r;
+	if (!strncmp(clean, "  #", 3))
+		return crash_set(crash, CRASH_BACKTRACE, "%s%s%s", trace ? trace : "",
+			trace ? "\n" : "", clean + 2);
+	thread = strstr(clean, ", thread ");
+	if (!strncmp(clean, "  in ", 5) && thread) {
+		thread += strlen(", thread ");
+		id = strrchr(thread, '[');
+		if (!id)
+			return 0;
+		r = crash_set(crash, CRASH_THREAD, "%.*s", (int)(id - thread), thread);
+		return r < 0 ? r : set_after(crash, CRASH_TID, id, "[");
+	}
+	for (size_t i = 0; i < lengthof(words) && r >= 0; i++)
+		r = set_after(crash, words[i].field, clean, words[i].before);
+	return r;
+}
+
+int crash_parse(const char *text, struct crash *ret)
+{
+	struct crash crash = {0};
+	int r = 0;
+
+	for (const char *line = text; *line && r >= 0;) {
+		size_t len = strcspn(line, "\n");
+		auto_free char *copy = strndup(line, len);
+
+		if (!copy) {
+			r = -ENOMEM;
+			break;
+		}
+		line += len + (line[len] == '\n');
+		if (strncmp(copy, line_start, strlen(line_start)))
+			continue;
+		if (kind_length(copy + strlen(line_start))) {
+			crash_free(&crash);
+			r = parse_message(copy + strlen(line_start), &crash);
+		} else if (crash.message) {
+			r = parse_details(copy + strlen(line_start), &crash);
+		}
+	}
+	if (r >= 0 && !crash.message)
+		r = -EBADMSG;
+	if (r < 0) {
+		crash_free(&crash);
+		return r;
+	}
+	*ret = crash;
+	return 0;
+}
+
 static int add_iovec(struct iovec *iov, int *n, const char *name, const char *value)
 {
 	char *text;

@@ -82,15 +82,23 @@ int crash_read(sd_journal *journal, struct crash *ret);
  */
 void crash_id(const struct crash *crash, char ret[static 13]);
 
+/*
+ * Reads the form in which a process writes its report to stderr where it cannot reach the journal,
+ * "vatalloc: KIND: ..." and further lines that start so. Of several the last one counts. Fills in
+ * what the text tells; -EBADMSG if there is no report in it.
+ */
+int crash_parse(const char *text, struct crash *ret);
+
 /* Sends a report about another process to the journal, which needs root. */
 int crash_send(const struct crash *crash);
 
 /* Calls @found with each frame of the backtrace, which is cut off at the first line that is none.
  */
 struct crash_frame {
-	uint64_t pc, offset; /* the offset counts from where the module starts in memory */
-	char *module;	     /* a path, "" if unknown */
-	char *build_id;	     /* hex digits, "" if unknown */
+	uint64_t pc;
+	uint64_t offset; /* the address in the module's file, as addr2line(1) takes it */
+	char *module;	 /* a path, "" if unknown */
+	char *build_id;	 /* hex digits, "" if unknown */
 };
 int crash_for_each_frame(const struct crash *crash,
 	int (*found)(const struct crash_frame *frame, void *context), void *context);

@@ -71,7 +71,7 @@ static int describe_frame(const struct crash_frame *frame, void *context)
 	auto_free char *symbol = NULL, *place = NULL, *text = NULL;
 
 	if (trace->symbols)
-		symbols_find(trace->symbols, frame, !trace->n, &symbol);
+		symbols_find(trace->symbols, frame, &symbol);
 	if (asprintf(&place, "%s+%#jx", *name ? name : "?", (uintmax_t)frame->offset) < 0)
 		return -ENOMEM;
 	if (asprintf(&text, "%s#%d %#jx %s%s%s%s%s", trace->text ? trace->text : "", trace->n,

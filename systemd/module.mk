@@ -5,9 +5,11 @@ DEPS_TEST += mmdebstrap systemd-container util-linux
 
 SYSTEMD_CTL := vatallocctl ctl_config ctl_crashes ctl_run ctl_status ctl_verify \
 	crash explain image journal map pager process service status symbols table text
-SYSTEMD_REPORTER := reporter core crash map text
+SYSTEMD_REPORTER := reporter core core_file crash explain map text throttle
 
-SYSTEMD_PROGRAMS := vatallocctl
+SYSTEMD_GENERATOR := generator fragment sandbox
+
+SYSTEMD_PROGRAMS := vatallocctl vatalloc-reporter vatalloc-generator
 
 SYSTEMD_BUILT := $(SYSTEMD_PROGRAMS:%=$O/systemd/%)
 BUILD += $(SYSTEMD_BUILT)
@@ -21,6 +23,10 @@ SYSTEMD_LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed
 
 $O/systemd/vatallocctl: SYSTEMD_LIBS := -lsystemd -lsmartcols -ldw -lelf
 $O/systemd/vatallocctl: $(SYSTEMD_CTL:%=$O/systemd/%.o) $(CONF_OBJECTS)
+$O/systemd/vatalloc-reporter: SYSTEMD_LIBS := -lsystemd -lzstd
+$O/systemd/vatalloc-reporter: $(SYSTEMD_REPORTER:%=$O/systemd/%.o)
+
+$O/systemd/vatalloc-generator: $(SYSTEMD_GENERATOR:%=$O/systemd/%.o) $(CONF_OBJECTS)
 
 $(SYSTEMD_BUILT): $O/flags
 	$(call say,LINK,$@)
@@ -43,3 +49,50 @@ $O/conf/%.o: conf/%.c $O/flags
 $O/systemd/explain.o: systemd/vatalloc.catalog
 
 -include $(wildcard $O/systemd/*.d $O/conf/*.d)
+
+# One program serves both managers, by its name.
+$O/systemd/vatalloc-user-generator: $O/systemd/vatalloc-generator
+	$(Q)ln -sf vatalloc-generator $@
+
+# The generator with sanitizers, for its tests.
+$O/systemd/test/vatalloc-generator: $(SYSTEMD_GENERATOR:%=systemd/%.c) $(CONF_TEST_SOURCES) $O/flags \
+		$(wildcard systemd/*.h conf/*.h)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(SYSTEMD_CPPFLAGS) -U_FORTIFY_SOURCE -std=gnu11 $(WARN_FLAGS) $(SANITIZE) -o $@ $(filter %.c,$^)
+	$(Q)ln -sf vatalloc-generator $(@D)/vatalloc-user-generator
+
+# Each template serves both managers too; its helper is told which.
+LIBEXECDIR := /usr/libexec
+SYSTEMD_UNITS := vatalloc@.service vatalloc-apply@.service
+SYSTEMD_UNITS_BUILT := $(SYSTEMD_UNITS:%=$O/systemd/system/%) $(SYSTEMD_UNITS:%=$O/systemd/user/%)
+
+$O/systemd/system/%: systemd/%.in
+	$(Q)mkdir -p $(@D)
+	$(Q)sed 's,@LIBEXECDIR@,$(LIBEXECDIR),; s,@FLAGS@,,' $< > $@
+
+$O/systemd/user/%: systemd/%.in
+	$(Q)mkdir -p $(@D)
+	$(Q)sed 's,@LIBEXECDIR@,$(LIBEXECDIR),; s,@FLAGS@,--user ,' $< > $@
+
+BUILD += $O/systemd/vatalloc-user-generator $O/systemd/test/vatalloc-generator $(SYSTEMD_UNITS_BUILT)
+
+# Where systemd of this release looks: bookworm's says /lib, later ones /usr/lib.
+systemd_dir = $(or $(shell pkg-config --variable=$(1) systemd 2>/dev/null),$(2))
+SYSTEM_UNIT_DIR = $(call systemd_dir,systemd_system_unit_dir,/usr/lib/systemd/system)
+USER_UNIT_DIR = $(call systemd_dir,systemd_user_unit_dir,/usr/lib/systemd/user)
+SYSTEM_GENERATOR_DIR = $(call systemd_dir,systemd_system_generator_dir,/usr/lib/systemd/system-generators)
+USER_GENERATOR_DIR = $(call systemd_dir,systemd_user_generator_dir,/usr/lib/systemd/user-generators)
+
+INSTALL += install-generator
+
+install-generator: $(SYSTEMD_UNITS_BUILT) $O/systemd/vatalloc-generator
+	$(Q)install -D -m 0755 $O/systemd/vatalloc-generator $(DESTDIR)$(SYSTEM_GENERATOR_DIR)/vatalloc-generator
+	$(Q)install -d -m 0755 $(DESTDIR)$(USER_GENERATOR_DIR) $(DESTDIR)$(SYSTEM_UNIT_DIR) $(DESTDIR)$(USER_UNIT_DIR)
+	$(Q)ln -sfr $(DESTDIR)$(SYSTEM_GENERATOR_DIR)/vatalloc-generator \
+		$(DESTDIR)$(USER_GENERATOR_DIR)/vatalloc-user-generator
+	$(Q)install -m 0644 $(SYSTEMD_UNITS:%=$O/systemd/system/%) $(DESTDIR)$(SYSTEM_UNIT_DIR)
+	$(Q)install -m 0644 $(SYSTEMD_UNITS:%=$O/systemd/user/%) $(DESTDIR)$(USER_UNIT_DIR)
+	$(Q)install -D -m 0755 systemd/vatalloc-protect $(DESTDIR)$(LIBEXECDIR)/vatalloc-protect
+
+.PHONY: install-generator

@@ -107,6 +107,12 @@ int status_describe(const struct status *status, const struct process *process, 
 		else
 			more = "it was started before vatalloc was enabled, or with an environment "
 			       "of its own";
+	} else if (process->reason == REASON_UNKNOWN) {
+		/* Not even its environment is known: programs like nginx write their title over it.
+		 */
+		more = service->enabled || asked ? "or was it started before vatalloc was enabled? "
+						   "Restart the unit then"
+						 : "vatalloc is not enabled for the unit";
 	} else if (process->reason == REASON_NOT_VISIBLE && service->root[0]) {
 		more = "make the library visible there with BindReadOnlyPaths=";
 	}

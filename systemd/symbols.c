@@ -164,12 +164,12 @@ static int find_module(struct symbols *symbols, const struct crash_frame *frame,
 	return add_module(symbols, frame, ret);
 }
 
-int symbols_find(struct symbols *symbols, const struct crash_frame *frame, bool top, char **ret)
+int symbols_find(struct symbols *symbols, const struct crash_frame *frame, char **ret)
 {
 	const char *name, *file = NULL, *slash;
 	Dwfl_Module *module;
+	Dwarf_Addr bias;
 	Dwfl_Line *line;
-	Dwarf_Addr addr;
 	int number = 0, r;
 	size_t i;
 
@@ -179,12 +179,11 @@ int symbols_find(struct symbols *symbols, const struct crash_frame *frame, bool 
 	if (r < 0)
 		return r;
 	module = symbols->modules[i]->dwfl;
-	if (!module)
+	/* The bias leads from addresses in the file to those in our imaginary space. */
+	if (!module || !dwfl_module_getelf(module, &bias))
 		return -ENOENT;
-	/* A return address may be the first of another line or function. */
-	addr = (i + 1) * module_space + frame->offset - !top;
-	name = dwfl_module_addrname(module, addr);
-	line = dwfl_module_getsrc(module, addr);
+	name = dwfl_module_addrname(module, bias + frame->offset);
+	line = dwfl_module_getsrc(module, bias + frame->offset);
 	if (line)
 		file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
 	if (!name)

@@ -18,7 +18,7 @@ int symbols_new(bool debuginfod, struct symbols **ret);
 void symbols_free(struct symbols *symbols);
 
 /*
- * "function at file.c:12", or less where less is known; the caller frees it. @top: the frame is the
- * innermost one, otherwise its address is that of a return. -ENOENT where nothing is known.
+ * "function at file.c:12", or less where less is known; the caller frees it. -ENOENT where nothing
+ * is known.
  */
-int symbols_find(struct symbols *symbols, const struct crash_frame *frame, bool top, char **ret);
+int symbols_find(struct symbols *symbols, const struct crash_frame *frame, char **ret);

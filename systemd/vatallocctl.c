@@ -108,7 +108,8 @@ const char *yes_no(bool yes)
 {
 	if (arg.format == TABLE_TEXT)
 		return yes ? "yes" : "no";
-	return yes ? "true" : "false";
+	/* What libsmartcols takes for the two of them. */
+	return yes ? "1" : "0";
 }
 
 int set_number(struct table *table, size_t column, uint64_t n)
