@@ -249,6 +249,7 @@ check: deps
 
 demo: deps
 	$(Q)$(MAKE) --no-print-directory lib
+	$(Q)$(MAKE) --no-print-directory lib ARCH=arm64
 	$(Q)bats/demo/run
 
 check-sid:

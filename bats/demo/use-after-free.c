@@ -8,7 +8,8 @@
 #include <string.h>
 
 struct session {
-	char user[240];
+	char user[64];
+	char input[16000];
 };
 
 static struct session *open_session(const char *user)
@@ -23,14 +24,16 @@ static struct session *open_session(const char *user)
 
 int main(void)
 {
+	struct session *others = open_session("somebody");
 	struct session *mine = open_session("guest");
 
 	free(mine);
-	/* Others come and go, so that the memory is used again, or given back. */
-	for (int i = 0; i < 1000000; i++)
-		free(open_session("somebody"));
+	/* More come and go, so that the memory is used again, or given back. */
+	for (int i = 0; i < 1000; i++)
+		free(open_session("somebody else"));
 	open_session("admin, password 12345");
 
 	printf("my session belongs to: %s\n", mine->user);
+	free(others);
 	return EXIT_SUCCESS;
 }
