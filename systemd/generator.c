@@ -155,9 +155,10 @@ static bool is_one_of(const char *key, const char *const *keys)
 static int assign(
 	const char *section, const char *key, char *value, const char *file, void *userdata)
 {
-	/* The first line of these says whether the list allows or forbids, and no later line
-	 * is without effect on it: ours must come after them all. */
-	static const char *const ordered[] = {"SystemCallFilter", "RestrictAddressFamilies", NULL};
+	/* Of these every line counts, in its place: the first says whether a list allows or forbids, and
+	 * the last file wins. Ours must come after them all. */
+	static const char *const ordered[] = {
+		"SystemCallFilter", "RestrictAddressFamilies", "EnvironmentFile", NULL};
 	/* An empty one of these starts afresh. */
 	static const char *const lists[] = {"BindReadOnlyPaths", "BindPaths", "ExecPaths", NULL};
 	struct service *service = userdata;

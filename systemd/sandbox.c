@@ -238,11 +238,11 @@ static void write_mounts(
 		fputs("# Reports go to this socket, which the unit would not see.\n"
 		      "BindReadOnlyPaths=-" JOURNAL_SOCKET "\n",
 			stream);
-	if (sandbox->no_exec && !has_root(sandbox))
+	if (sandbox->no_exec && (rooted || !has_root(sandbox)))
 		fprintf(stream,
 			"# NoExecPaths= of the unit would keep the library from being mapped.\n"
 			"ExecPaths=%s\n",
-			library);
+			rooted ? "+" LIBRARY_IN_ROOT : library);
 }
 
 void sandbox_write(
