@@ -157,6 +157,40 @@ static const char *format_time(uint64_t usec, char *buf, size_t size)
 	return buf;
 }
 
+/* Which fields are numbers in JSON. */
+static bool is_number(enum crash_field field)
+{
+	switch (field) {
+	case CRASH_POINTER_TAG:
+	case CRASH_MEMORY_TAG:
+	case CRASH_SIZE:
+	case CRASH_OFFSET:
+	case CRASH_LIFE:
+	case CRASH_CURRENT_LIFE:
+	case CRASH_LIVES:
+	case CRASH_SI_CODE:
+	case CRASH_TID:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The fields of an entry are what a process says; in JSON a number must be one. */
+static int set_field(
+	struct table *table, int column, const struct crash *crash, enum crash_field field)
+{
+	const char *value = crash->field[field], *digits = value;
+
+	if (value && is_number(field)) {
+		digits += *digits == '-';
+		if (!*digits || digits[strspn(digits, "0123456789")] || strlen(digits) > 18 ||
+			(digits[0] == '0' && digits[1]))
+			value = NULL;
+	}
+	return table_set(table, column, value);
+}
+
 static int add_crash(struct table *table, const struct crash *crash, struct symbols *symbols)
 {
 	auto_free char *text = NULL, *where = NULL;
@@ -187,7 +221,7 @@ static int add_crash(struct table *table, const struct crash *crash, struct symb
 		return r;
 	for (int i = 0, column = CRASHES_FIELDS; i < CRASH_FIELDS && r >= 0; i++)
 		if (i != CRASH_BACKTRACE)
-			r = table_set(table, column++, crash->field[i]);
+			r = set_field(table, column++, crash, i);
 	return r;
 }
 
@@ -237,8 +271,8 @@ int verb_crashes(int argc, char **argv)
 		columns[CRASHES_HOST].flags |= TABLE_JSON_ONLY;
 	for (int i = 0; i < CRASH_FIELDS; i++)
 		if (i != CRASH_BACKTRACE)
-			columns[n++] =
-				(struct table_column){NULL, crash_field_key(i), TABLE_JSON_ONLY};
+			columns[n++] = (struct table_column){NULL, crash_field_key(i),
+				TABLE_JSON_ONLY | (is_number(i) ? TABLE_NUMBER : 0)};
 
 	r = read_crashes(&crashes);
 	if (!r)

@@ -30,18 +30,12 @@ static int match_boot(sd_journal *journal)
 
 static bool passes(const struct journal_filter *filter, const struct crash *crash)
 {
-	auto_free char *pattern = NULL;
-
 	if (filter->since && crash->time < filter->since)
 		return false;
 	if (!filter->unit)
 		return true;
-	/* A name without a type is a service's, as for systemctl. */
-	if (!strchr(filter->unit, '.') && asprintf(&pattern, "%s.service", filter->unit) < 0)
-		return false;
-	if (crash->unit && !fnmatch(pattern ? pattern : filter->unit, crash->unit, 0))
-		return true;
-	return crash->user_unit && !fnmatch(pattern ? pattern : filter->unit, crash->user_unit, 0);
+	return (crash->unit && !fnmatch(filter->unit, crash->unit, 0)) ||
+	       (crash->user_unit && !fnmatch(filter->unit, crash->user_unit, 0));
 }
 
 int journal_for_each(const struct journal_filter *filter,

@@ -14,7 +14,7 @@ struct journal_filter {
 	bool merge;	       /* those of other machines as well that are kept with them */
 	bool this_boot;
 	uint64_t since, until; /* µs since 1970; 0 for no limit */
-	const char *unit;      /* a pattern, NULL for every unit */
+	const char *unit;      /* a pattern for whole unit names, NULL for every unit */
 };
 
 /*

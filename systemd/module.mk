@@ -50,6 +50,24 @@ $O/systemd/explain.o: systemd/vatalloc.catalog
 
 -include $(wildcard $O/systemd/*.d $O/conf/*.d)
 
+SYSTEMD_MAN := vatalloc.7 vatallocctl.1 vatalloc-reporter.8
+INSTALL += install-ctl
+BUILD += $O/systemd/system/vatalloc-reporter.service
+
+install-ctl: $O/systemd/vatallocctl $O/systemd/vatalloc-reporter $O/systemd/system/vatalloc-reporter.service
+	$(Q)install -D -m 0755 $O/systemd/vatallocctl $(DESTDIR)/usr/bin/vatallocctl
+	$(Q)install -D -m 0755 $O/systemd/vatalloc-reporter $(DESTDIR)$(LIBEXECDIR)/vatalloc-reporter
+	$(Q)install -D -m 0644 $O/systemd/system/vatalloc-reporter.service \
+		$(DESTDIR)$(SYSTEM_UNIT_DIR)/vatalloc-reporter.service
+	$(Q)install -D -m 0644 systemd/vatalloc.catalog $(DESTDIR)/usr/lib/systemd/catalog/vatalloc.catalog
+	$(Q)install -D -m 0644 systemd/completion/bash $(DESTDIR)/usr/share/bash-completion/completions/vatallocctl
+	$(Q)install -D -m 0644 systemd/completion/zsh $(DESTDIR)/usr/share/zsh/vendor-completions/_vatallocctl
+	$(Q)for page in $(SYSTEMD_MAN); do \
+		install -D -m 0644 systemd/man/$$page $(DESTDIR)/usr/share/man/man$${page##*.}/$$page || exit 1; \
+	done
+
+.PHONY: install-ctl
+
 # One program serves both managers, by its name.
 $O/systemd/vatalloc-user-generator: $O/systemd/vatalloc-generator
 	$(Q)ln -sf vatalloc-generator $@

@@ -439,21 +439,29 @@ static const char *kind_of(const struct core *core, const struct dump *dump)
 	return NULL;
 }
 
-/* Which file an instruction is from, and its address in there. */
+/*
+ * Which file an instruction is from, and its address in there. A program that is linked for a fixed
+ * address, all below 4 GiB, is where its file says.
+ */
 static bool find_module(const char *maps, uint64_t pc, char **ret_path, uint64_t *ret_offset)
 {
+	char first[sizeof((struct map){0}.path)] = "";
+	uint64_t start = 0;
 	struct map map;
 
 	while (map_next(&maps, &map)) {
 		char *path;
 
+		if (!map.offset || strcmp(map.path, first)) {
+			start = map.start;
+			memcpy(first, map.path, sizeof(first));
+		}
 		if (pc < map.start || pc >= map.end)
 			continue;
-		if (map.path[0] != '/' ||
-			text_clean(map.path, strlen(map.path), false, &path) < 0)
+		if (map.path[0] != '/' || text_clean(map.path, strlen(map.path), false, &path) < 0)
 			return false;
 		*ret_path = path;
-		*ret_offset = pc - map.start + map.offset;
+		*ret_offset = start >> 32 ? pc - start : pc;
 		return true;
 	}
 	return false;

@@ -130,9 +130,17 @@ int set_clean(struct table *table, size_t column, const char *text)
 
 char *unit_name(const char *name)
 {
+	static const char *const types[] = {".service", ".scope", ".slice"};
+	size_t len = strlen(name);
 	char *unit = NULL;
 
-	if (asprintf(&unit, "%s%s", name, strchr(name, '.') ? "" : ".service") < 0)
+	for (size_t i = 0; i < lengthof(types); i++) {
+		size_t n = strlen(types[i]);
+
+		if (len > n && !strcmp(name + len - n, types[i]))
+			return strdup(name);
+	}
+	if (asprintf(&unit, "%s.service", name) < 0)
 		return NULL;
 	return unit;
 }
@@ -358,8 +366,9 @@ static int parse_option(int option, const char *name)
 	case OPTION_TIMEOUT:
 		return parse_number("timeout", optarg, &arg.timeout);
 	case 'u':
-		arg.filter.unit = optarg;
-		return 0;
+		free(arg.unit);
+		arg.filter.unit = arg.unit = unit_name(optarg);
+		return arg.unit ? 0 : -ENOMEM;
 	case 'S':
 		return parse_time("since", optarg, &arg.filter.since);
 	case 'U':
@@ -468,6 +477,7 @@ int main(int argc, char **argv)
 		return r < 0 ? EXIT_ERROR : EXIT_OK;
 	code = verb->run(argc, argv);
 	free(arg.options);
+	free(arg.unit);
 	/* A full disk must not pass for a result. */
 	if (fflush(stdout) < 0 && !code) {
 		complain("cannot write: %s", strerror(errno));
