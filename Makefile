@@ -50,12 +50,12 @@ ifeq ($(origin CXX),default)
 CXX := $(CROSS)g++
 endif
 # The binutils that belong to the compiler, also if the caller named a cross compiler in CC.
-NM = $(shell $(CC) -print-prog-name=nm)
-OBJCOPY = $(shell $(CC) -print-prog-name=objcopy)
-AR = $(shell $(CC) -print-prog-name=ar)
+NM = $(shell $(CC) -print-prog-name=nm 2>/dev/null)
+OBJCOPY = $(shell $(CC) -print-prog-name=objcopy 2>/dev/null)
+AR = $(shell $(CC) -print-prog-name=ar 2>/dev/null)
 
 VERSION := $(or $(shell sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog 2>/dev/null),0.1.0)
-TRIPLET = $(shell $(CC) -print-multiarch)
+TRIPLET = $(shell $(CC) -print-multiarch 2>/dev/null)
 LIBDIR = /usr/lib/$(TRIPLET)
 
 ifeq ($(V),1)
@@ -118,7 +118,7 @@ $(O)/lib/%.o: lib/%.S $(O)/flags
 # slot_malloc, malloc_conf slot_malloc_conf), its own je_ names stay, mmap, secure_getenv and
 # readlink go through lib/slot.c, and its C++ operators are
 # left out, so that nothing of it can be taken for ours or needs libstdc++.
-JEMALLOC = $(if $(CROSS),$(SYSROOT)/usr/lib/$(TRIPLET)/libjemalloc_pic.a,$(shell $(CC) -print-file-name=libjemalloc_pic.a))
+JEMALLOC = $(if $(CROSS),$(SYSROOT)/usr/lib/$(TRIPLET)/libjemalloc_pic.a,$(shell $(CC) -print-file-name=libjemalloc_pic.a 2>/dev/null))
 
 $(O)/lib/slot_jemalloc.a: $(if $(CROSS),$(O)/sysroot.done) $(O)/flags
 	$(call say,OBJCOPY,$@)
