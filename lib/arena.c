@@ -94,20 +94,25 @@ static void purge(struct lease *l)
 	l->purged = true;
 }
 
-void arena_park(struct arena *arena, struct lease *l)
+/* The caller holds the lock. */
+static void park(struct arena *arena, struct lease *l)
 {
-	struct lease **list;
+	struct lease **list = parked_list(arena, l->class, l->chunk_size);
 
 	l->run = NULL;
 	if (reclaim_park(l->bytes))
 		l->purged = false;
 	else
 		purge(l);
-	lock_take(&arena->lock);
-	list = parked_list(arena, l->class, l->chunk_size);
 	l->next = *list;
 	*list = l;
 	add_u64(&vatalloc_stats.leases_parked, 1);
+}
+
+void arena_park(struct arena *arena, struct lease *l)
+{
+	lock_take(&arena->lock);
+	park(arena, l);
 	lock_drop(&arena->lock);
 }
 
@@ -135,6 +140,10 @@ struct lease *arena_bind(struct run *run, uint8_t class)
 
 	lock_take(&arena->lock);
 	l = run->lease; /* another thread may have been faster */
+	if (l && l->class != class) {
+		park(arena, l);
+		l = NULL;
+	}
 	if (!l) {
 		l = unpark(arena, class, sc->size, 1) ?: lease_new(arena, sc, class);
 		if (l) {

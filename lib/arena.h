@@ -37,7 +37,10 @@ struct arena *arena_next(void);
 /* The arena that has jemalloc's arena @slot_arena, which arena_next() made. */
 struct arena *arena_of_slots(unsigned slot_arena);
 
-/* Binds a lease to a run of small chunks that has none: a parked one, or new. NULL as lease_new(). */
+/*
+ * The lease of a run that is a slab of @class: the one it has, a parked one, or a new one. NULL as
+ * lease_new().
+ */
 struct lease *arena_bind(struct run *run, uint8_t class);
 
 /* The same for a large run. @align and @offset as for lease_new_large(). */

@@ -175,8 +175,9 @@ static struct lease *bind_large(struct run *run, const struct wish *wish, size_t
 {
 	struct lease *l = run->lease;
 
-	/* jemalloc's cache may bring a slot whose chunk is not as wished. */
-	if (l && (wish->fresh || l->base & (wish->align - 1))) {
+	/* The run's last use may have been another, or its chunk not as wished. */
+	if (l && (l->class != CLASS_LARGE || l->chunk_size != bytes || wish->fresh ||
+			 l->base & (wish->align - 1))) {
 		run->lease = NULL;
 		arena_park(run->arena, l);
 		l = NULL;
@@ -215,7 +216,9 @@ static bool take_chunk(const struct wish *wish, struct lease **ret_lease, size_t
 		uint8_t class = slot_class(bytes);
 
 		index = ((uintptr_t)slot - run->slots) * slot_classes.class[class].inverse >> 32;
-		l = __atomic_load_n(&run->lease, __ATOMIC_ACQUIRE) ?: arena_bind(run, class);
+		l = __atomic_load_n(&run->lease, __ATOMIC_ACQUIRE);
+		if (!l || l->class != class)
+			l = arena_bind(run, class);
 	}
 	if (!l) {
 		slot_give(slot, bytes, false);

@@ -7,7 +7,9 @@
  * gives the run of a slot. A run that jemalloc gives back parks its lease.
  *
  * The lease of a run may be bound by any thread that got a slot of it, under the lock of the arena;
- * it stays while a single slot of the run is out.
+ * it stays while a single slot of the run is out. When threads free at the same time jemalloc may use
+ * an empty run for another class without going through the hooks: whoever finds the lease of another
+ * class on a run parks it (arena_bind).
  */
 #pragma once
 

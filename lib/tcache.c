@@ -164,7 +164,7 @@ static size_t fill_from_slots(struct arena *arena, struct tcache_bin *bin, unsig
 		struct lease *l = __atomic_load_n(&run->lease, __ATOMIC_ACQUIRE);
 		size_t index;
 
-		if (!l)
+		if (!l || l->class != class)
 			l = arena_bind(run, (uint8_t)class);
 		if (!l) {
 			slot_give(slots[n], sc->size, false);
