@@ -19,6 +19,7 @@ enum call {
 	/* the heap */
 	MADVISE,
 	MREMAP,
+	OPEN,
 	/* the MTE mode; the fault handler and what it passes on */
 	PRCTL,
 	RT_SIGACTION,
@@ -26,31 +27,40 @@ enum call {
 	RT_TGSIGQUEUEINFO,
 	SIGALTSTACK,
 	TGKILL,
-	/* the report */
+	/* what a report says and where it goes */
+	READLINK,
+	FCNTL,
 	SOCKET,
 	CONNECT,
-	SENDMSG,
+	SENDTO,
+	/* a look at memory that may not be there; a process can look at others with it */
+	PROCESS_VM_READV,
 	CALLS
 };
 
 static const char *const calls[CALLS] = {
 	[MADVISE] = "madvise",
 	[MREMAP] = "mremap",
+	[OPEN] = "open",
 	[PRCTL] = "prctl",
 	[RT_SIGACTION] = "rt_sigaction",
 	[RT_SIGPROCMASK] = "rt_sigprocmask",
 	[RT_TGSIGQUEUEINFO] = "rt_tgsigqueueinfo",
 	[SIGALTSTACK] = "sigaltstack",
 	[TGKILL] = "tgkill",
+	[READLINK] = "readlink",
+	[FCNTL] = "fcntl",
 	[SOCKET] = "socket",
 	[CONNECT] = "connect",
-	[SENDMSG] = "sendmsg",
+	[SENDTO] = "sendto",
+	[PROCESS_VM_READV] = "process_vm_readv",
 };
 
 #define BIT(call) (1U << (call))
 #define ALL       (BIT(CALLS) - 1)
-#define TO_REPORT (BIT(SOCKET) | BIT(CONNECT) | BIT(SENDMSG))
-#define TO_RUN    (ALL & ~TO_REPORT)
+#define TO_REPORT (BIT(SOCKET) | BIT(CONNECT) | BIT(SENDTO))
+#define CAN_FAIL  BIT(PROCESS_VM_READV)
+#define TO_RUN    (ALL & ~TO_REPORT & ~CAN_FAIL)
 
 /* systemd's sets that hold some of them. */
 static const struct {
@@ -59,6 +69,8 @@ static const struct {
 } sets[] = {
 	{"@known", ALL},
 	{"@system-service", ALL},
+	{"@file-system", BIT(OPEN) | BIT(READLINK) | BIT(FCNTL)},
+	{"@ipc", BIT(PROCESS_VM_READV)},
 	{"@network-io", TO_REPORT},
 	{"@signal", BIT(RT_SIGACTION) | BIT(RT_SIGPROCMASK) | BIT(SIGALTSTACK)},
 	{"@process", BIT(PRCTL) | BIT(RT_TGSIGQUEUEINFO) | BIT(TGKILL)},
@@ -210,12 +222,14 @@ const char *sandbox_library(const struct sandbox *sandbox)
 	return has_root(sandbox) && !sandbox->no_api_mounts ? LIBRARY_IN_ROOT : NULL;
 }
 
-static void write_calls(unsigned missing, FILE *stream)
+/* `sign` "" allows the calls. "~" makes them fail with EPERM: it takes an allowed call back, but
+ * here it is used on calls that are deadly, and a call that fails does no harm. */
+static void write_calls(const char *sign, unsigned missing, FILE *stream)
 {
-	fputs("SystemCallFilter=", stream);
+	fprintf(stream, "SystemCallFilter=%s", sign);
 	for (unsigned i = 0, n = 0; i < CALLS; i++)
 		if (missing & BIT(i))
-			fprintf(stream, "%s%s", n++ ? " " : "", calls[i]);
+			fprintf(stream, "%s%s%s", n++ ? " " : "", calls[i], *sign ? ":EPERM" : "");
 	fputc('\n', stream);
 }
 
@@ -250,21 +264,25 @@ void sandbox_write(
 {
 	unsigned missing = sandbox->filtered ? ALL & ~sandbox->allowed : 0;
 	bool no_unix = sandbox->restricted && sandbox->allow_list != sandbox->unix_listed;
+	bool no_socket = missing & BIT(SOCKET);
 
 	write_mounts(sandbox, for_reports, library, stream);
 	if (missing & TO_RUN) {
-		fputs("# The heap and its fault handler make these system calls, which the unit's filter\n"
-		      "# lacks.\n",
-			stream);
-		write_calls(missing & TO_RUN, stream);
+		fputs("# The library makes these system calls, which the unit's filter lacks.\n", stream);
+		write_calls("", missing & TO_RUN, stream);
+	}
+	if (missing & TO_REPORT && for_reports) {
+		fputs("# A report is sent to the journal with these.\n", stream);
+		write_calls("", missing & TO_REPORT, stream);
+		missing &= ~TO_REPORT;
+	}
+	if (missing & (TO_REPORT | CAN_FAIL)) {
+		fputs("# The library can do without these, but would be killed for them.\n", stream);
+		write_calls("~", missing & (TO_REPORT | CAN_FAIL), stream);
 	}
 	if (!for_reports)
 		return;
-	if (missing & TO_REPORT) {
-		fputs("# A report is sent to the journal with these.\n", stream);
-		write_calls(missing & TO_REPORT, stream);
-	}
-	if (missing & BIT(SOCKET) && !sandbox->restricted)
+	if (no_socket && !sandbox->restricted)
 		fputs("# The unit's filter allows no sockets. This one family is enough for a report, and\n"
 		      "# the network stays out of reach.\n"
 		      "RestrictAddressFamilies=AF_UNIX\n",

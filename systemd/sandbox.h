@@ -4,8 +4,9 @@
  * least that opens it.
  *
  * Two kinds of need. To run at all: the library's file must be there and executable, and no system call
- * that keeps the heap may be deadly; none of this gives the service anything to reach out with.
- * To report: a socket of AF_UNIX to /run/systemd/journal/socket. Only that is left to OpenSandbox=.
+ * that it makes may be deadly; none that we allow for this gives the service anything to reach out
+ * with. To report: a socket of AF_UNIX to /run/systemd/journal/socket. Only that is left to
+ * OpenSandbox=.
  *
  * A filter that forbids socket() forbids the network too. So where we have to allow it, sockets
  * are restricted to AF_UNIX at the same time, unless the unit restricts them already.
