@@ -47,25 +47,37 @@ uint64_t core_untag(uint64_t address)
 	return address & 0x00ffffffffffffff;
 }
 
-/* Reads all @len bytes. -ENODATA where the dump ends before. */
-static int read_all(struct reader *reader, void *buf, size_t len)
+/* Reads @len bytes, or less where the dump ends. */
+static int read_some(struct reader *reader, void *buf, size_t len, size_t *ret_n)
 {
 	unsigned char *p = buf;
+	size_t got = 0;
 
 	if (len > CORE_BYTES_MAX - reader->position)
 		return -ENODATA;
-	while (len) {
-		ssize_t n = reader->source->read(reader->source->context, p, len);
+	while (got < len) {
+		ssize_t n = reader->source->read(reader->source->context, p + got, len - got);
 
 		if (n < 0)
 			return (int)n;
 		if (!n)
-			return -ENODATA;
-		p += n;
-		len -= n;
+			break;
+		got += n;
 		reader->position += n;
 	}
+	*ret_n = got;
 	return 0;
+}
+
+/* Reads all @len bytes. -ENODATA where the dump ends before. */
+static int read_all(struct reader *reader, void *buf, size_t len)
+{
+	size_t n;
+	int r = read_some(reader, buf, len, &n);
+
+	if (r < 0)
+		return r;
+	return n < len ? -ENODATA : 0;
 }
 
 /* Goes on to @offset; -EBADMSG if that has passed. */
@@ -233,9 +245,10 @@ static int read_notes(struct reader *reader, struct core *core)
 		if (!more)
 			return -ENOMEM;
 		notes = more;
-		r = read_all(reader, notes + got, n);
-		if (r >= 0)
-			got += n;
+		r = read_some(reader, notes + got, n, &n);
+		if (r < 0 || !n)
+			break;
+		got += n;
 	}
 	if (r < 0 && r != -ENODATA)
 		return r;

@@ -68,6 +68,25 @@ install-ctl: $O/systemd/vatallocctl $O/systemd/vatalloc-reporter $O/systemd/syst
 
 .PHONY: install-ctl
 
+# The parts that read what others wrote, with sanitizers: their tests, and a fuzzer of them.
+SYSTEMD_PARTS := core crash explain map text throttle
+SYSTEMD_PARTS_SOURCES := $(SYSTEMD_PARTS:%=systemd/%.c)
+SYSTEMD_PARTS_FLAGS = $(SYSTEMD_CPPFLAGS) -U_FORTIFY_SOURCE -std=gnu11 $(WARN_FLAGS) $(SANITIZE)
+
+BUILD += $O/systemd/test/parts $(if $(shell command -v clang),$O/systemd/test/fuzz_core)
+
+$O/systemd/test/parts: systemd/test/parts.c $(SYSTEMD_PARTS_SOURCES) $(wildcard systemd/*.h) \
+		systemd/vatalloc.catalog $O/flags
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(SYSTEMD_PARTS_FLAGS) -o $@ $(filter %.c,$^) -lsystemd
+
+$O/systemd/test/fuzz_core: systemd/fuzz_core.c $(SYSTEMD_PARTS_SOURCES) $(wildcard systemd/*.h) \
+		systemd/vatalloc.catalog $O/flags
+	$(call say,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)clang $(SYSTEMD_PARTS_FLAGS) -fsanitize=fuzzer -o $@ $(filter %.c,$^) -lsystemd
+
 # One program serves both managers, by its name.
 $O/systemd/vatalloc-user-generator: $O/systemd/vatalloc-generator
 	$(Q)ln -sf vatalloc-generator $@

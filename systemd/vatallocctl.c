@@ -24,7 +24,6 @@ enum {
 
 struct arguments arg = {
 	.timeout = WAIT_DEFAULT,
-	.root = "",
 	.library = LIBRARY_PATH,
 };
 
@@ -469,9 +468,11 @@ static int parse_command_line(int argc, char **argv, const struct verb **ret_ver
 
 int main(int argc, char **argv)
 {
+	const char *root = secure_getenv("VATALLOC_ROOT");
 	const struct verb *verb;
 	int r, code;
 
+	arg.root = root ? root : "";
 	r = parse_command_line(argc, argv, &verb, &argc);
 	if (r <= 0)
 		return r < 0 ? EXIT_ERROR : EXIT_OK;
