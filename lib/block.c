@@ -8,13 +8,16 @@
 #include "reclaim.h"
 
 enum {
-	OPEN_STEP = 256 << 10, /* bytes of an arena's first block opened at a time */
+	OPEN_STEP = 256 << 10,     /* bytes of an arena's first block opened at a time */
+	WORTH_A_SWEEP = 512 << 10, /* bytes */
 };
 
 static struct {
 	struct lock lock;
 	struct block *first, *last;
-} blocks = {.lock = LOCK_INIT};
+	struct block *first_worthy, **last_worthy; /* where the next in the queue is entered */
+	struct block *hand;                        /* of block_visit_next() */
+} blocks = {.lock = LOCK_INIT, .last_worthy = &blocks.first_worthy};
 
 static void list_add(struct block *b)
 {
@@ -28,9 +31,27 @@ static void list_add(struct block *b)
 	lock_drop(&blocks.lock);
 }
 
+/* The caller holds the lock. */
+static void queue_remove(struct block *b)
+{
+	struct block **at = &blocks.first_worthy;
+
+	while (*at != b)
+		at = &(*at)->next_worthy;
+	*at = b->next_worthy;
+	if (!*at)
+		blocks.last_worthy = at;
+	b->next_worthy = NULL;
+	b->worthy = false;
+}
+
 static void list_remove(struct block *b)
 {
 	lock_take(&blocks.lock);
+	if (b->worthy)
+		queue_remove(b);
+	if (blocks.hand == b)
+		blocks.hand = b->next;
 	if (b->prev)
 		b->prev->next = b->next;
 	else
@@ -42,11 +63,50 @@ static void list_remove(struct block *b)
 	lock_drop(&blocks.lock);
 }
 
-void block_for_each(bool (*fn)(struct block *b, void *arg), void *arg)
+static void queue_add(struct block *b)
 {
 	lock_take(&blocks.lock);
-	for (struct block *b = blocks.first; b && fn(b, arg); b = b->next)
-		;
+	if (!b->worthy) {
+		b->worthy = true;
+		*blocks.last_worthy = b;
+		blocks.last_worthy = &b->next_worthy;
+	}
+	lock_drop(&blocks.lock);
+}
+
+bool block_visit_worthy(block_visitor *fn, size_t least)
+{
+	struct block *b;
+
+	lock_take(&blocks.lock);
+	b = blocks.first_worthy;
+	if (b) {
+		queue_remove(b);
+		fn(b, least);
+	}
+	lock_drop(&blocks.lock);
+	return b;
+}
+
+bool block_visit_next(block_visitor *fn, size_t least)
+{
+	struct block *b;
+
+	lock_take(&blocks.lock);
+	b = blocks.hand ?: blocks.first;
+	if (b) {
+		blocks.hand = b->next;
+		fn(b, least);
+	}
+	lock_drop(&blocks.lock);
+	return b;
+}
+
+void block_visit_all(block_visitor *fn, size_t least)
+{
+	lock_take(&blocks.lock);
+	for (struct block *b = blocks.first; b; b = b->next)
+		fn(b, least);
 	lock_drop(&blocks.lock);
 }
 
@@ -98,8 +158,12 @@ static void block_die(struct block *b)
 
 void block_add_dead(struct block *b, size_t bytes)
 {
-	if (add_u32(&b->dead, (uint32_t)bytes) == BLOCK_SIZE)
+	uint32_t dead = add_u32(&b->dead, (uint32_t)bytes);
+
+	if (dead == BLOCK_SIZE)
 		block_die(b);
+	else if (reclaim.sweeps && dead / WORTH_A_SWEEP != (dead - bytes) / WORTH_A_SWEEP)
+		queue_add(b);
 }
 
 /* Counts a stretch in which no chunk ever was or will be. */

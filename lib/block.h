@@ -7,6 +7,9 @@
  * closed block. At 2 MiB the block is dead: it is retired, and its tables and those of its leases are
  * freed. The first block of an arena is opened in small steps, so that a small daemon stays small; the
  * later ones are huge pages.
+ *
+ * A block that has gained another WORTH_A_SWEEP dead bytes queues up for reclaim's next sweep, so that
+ * a sweep need not look at blocks where nothing died.
  */
 #pragma once
 
@@ -38,8 +41,17 @@ void block_add_dead(struct block *b, size_t bytes);
 /* Closes an open block: its tail is dead. */
 void block_close(struct block *b);
 
-/* Calls @fn for every block, oldest first, until it returns false. No block dies meanwhile. */
-void block_for_each(bool (*fn)(struct block *b, void *arg), void *arg);
+/*
+ * Calls @fn for blocks and @least, and no block dies meanwhile. Each returns false when there is none:
+ * block_visit_worthy for the one that queued up first, block_visit_next for the one after that of the
+ * last call, in a circle.
+ */
+typedef void block_visitor(struct block *b, size_t least);
+bool block_visit_worthy(block_visitor *fn, size_t least);
+bool block_visit_next(block_visitor *fn, size_t least);
+
+/* Calls @fn for all. */
+void block_visit_all(block_visitor *fn, size_t least);
 
 void block_fork_prepare(void);
 void block_fork_parent(void);

@@ -45,7 +45,10 @@ void os_name(void *addr, size_t len, enum os_use use)
 		[OS_META] = "vatalloc:meta",
 	};
 
-	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, addr, len, names[use]);
+	static bool refused; /* a kernel without CONFIG_ANON_VMA_NAME */
+
+	if (!refused && prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, addr, len, names[use]) < 0)
+		refused = errno == EINVAL;
 }
 
 /*

@@ -7,18 +7,17 @@
 
 enum {
 	DEAD_FLOOR = 16 << 20,   /* bytes: below this no sweep pays */
-	PARKED_FLOOR = 8 << 20,  /* bytes of parked memory that may always stay */
+	PARKED_FLOOR = 16 << 20, /* bytes of parked memory that may always stay */
 	LONG_PIECE = 64 << 10,   /* bytes released at a time while memory is not short */
+	TURN_BLOCKS = 16,        /* blocks looked at page by page for each block opened */
 };
 
 struct reclaim reclaim;
 
 static struct {
-	int64_t dead;       /* dead and resident, bytes */
-	int64_t live;       /* bytes of chunks that are live or ready in a tcache */
-	int64_t parked;     /* bytes */
-	int64_t next_sweep; /* dead bytes at which the next sweep is due */
-	bool short_pieces;  /* the last sweep in long pieces was not enough */
+	int64_t dead;   /* dead and resident, bytes */
+	int64_t live;   /* bytes of chunks that are live or ready in a tcache */
+	int64_t parked; /* bytes */
 } sums;
 
 void reclaim_init(size_t granularity)
@@ -118,9 +117,9 @@ static bool page_is_dead(const struct lease *l, uintptr_t address)
 	return true;
 }
 
-static bool sweep_block(struct block *b, void *arg)
+/* Releases what is dead in pieces of at least @least bytes. */
+static void sweep_block(struct block *b, size_t least)
 {
-	size_t least = *(size_t *)arg >> LEASE_PAGE_SHIFT;
 	uintptr_t base = space_block_address(b->number);
 	size_t begin = 0;
 
@@ -131,11 +130,10 @@ static bool sweep_block(struct block *b, void *arg)
 		/* No lease: still to come, or a gap; either is too short to matter. */
 		if (l && page_is_dead(l, base + (i << LEASE_PAGE_SHIFT)))
 			continue;
-		if (i - begin >= least)
+		if ((i - begin) << LEASE_PAGE_SHIFT >= least)
 			release(b, begin, i);
 		begin = i + 1;
 	}
-	return true;
 }
 
 static int64_t share_of_live(void)
@@ -150,28 +148,25 @@ static int64_t threshold(void)
 
 void reclaim_consider(void)
 {
-	if (reclaim.sweeps && sums.dead > threshold() && sums.dead > sums.next_sweep)
+	if (reclaim.sweeps && sums.dead > threshold())
 		__atomic_store_n(&reclaim.due, true, __ATOMIC_RELAXED);
 }
 
 void reclaim_sweep(void)
 {
-	size_t least = sums.short_pieces ? LEASE_PAGE : LONG_PIECE;
-
 	if (!__atomic_exchange_n(&reclaim.due, false, __ATOMIC_RELAXED))
 		return;
-	block_for_each(sweep_block, &least);
-	/* What is left lies among live chunks; look again when an eighth has come on top. */
-	sums.short_pieces = sums.dead > threshold();
-	sums.next_sweep = sums.dead + threshold() / 8;
-	vatalloc_stats.dead_resident = sums.dead > 0 ? (uint64_t)sums.dead : 0;
+	while (sums.dead > threshold() && block_visit_worthy(sweep_block, LONG_PIECE))
+		;
+	/* Then a few blocks in turn for their single pages, where small leases die in part. */
+	for (unsigned i = 0; i < TURN_BLOCKS && sums.dead > 2 * threshold(); i++)
+		if (!block_visit_next(sweep_block, LEASE_PAGE))
+			break;
 }
 
 void reclaim_everything(void)
 {
-	size_t least = LEASE_PAGE;
-
-	block_for_each(sweep_block, &least);
+	block_visit_all(sweep_block, LEASE_PAGE);
 	space_trim();
 }
 

@@ -7,8 +7,8 @@
  *
  * With granularity auto nothing is counted by unit, and blocks die as a whole, which is nearly free.
  * Instead the bytes that are dead but still resident are summed up, and when they pass a share of the
- * live heap a sweep reads the life bytes of the blocks and releases what it finds dead, in long pieces
- * first, in single pages when that was not enough.
+ * live heap a sweep reads the life bytes of blocks and releases what it finds dead: in long pieces
+ * where whole leases died, and page by page, a few blocks at a time, when that was not enough.
  *
  * Exhausted chunks are never handed out again, so releasing them races with nobody.
  */

@@ -10,7 +10,8 @@
 #include "stats.h"
 
 enum {
-	READY_MAX = 64, /* blocks */
+	READY_MAX = 64,  /* blocks */
+	FEW_VMAS = 1500, /* that any process may have */
 };
 
 static const size_t SPACE_MOST = (size_t)1 << 46;  /* half of x86-64's user space */
@@ -66,16 +67,20 @@ static void set_kind(size_t number, size_t n, enum block_kind kind)
 	}
 }
 
-/* Moved blocks cost a VMA each; past a quarter of the limit new pages are the better buy. */
+/*
+ * VMAs this process may use up: some, then one for each block in use, but never near the kernel's
+ * limit. Past that new pages are the better buy.
+ */
+static bool has_vmas(void)
+{
+	return own.borders < FEW_VMAS ||
+		(own.borders < own.live && own.borders < os_max_vmas() / 4);
+}
+
 static bool may_move(void)
 {
 	/* Tags would move along, and lie under addresses that never had them. */
-	return os.has_moves && !os.mte && (own.borders < 1000 || own.borders < os_max_vmas() / 4);
-}
-
-static bool may_map(void)
-{
-	return own.borders < 1000 || own.borders < os_max_vmas() / 2;
+	return os.has_moves && !os.mte && has_vmas();
 }
 
 int space_init(size_t most)
@@ -322,7 +327,7 @@ void space_retire(size_t number, size_t n, bool movable)
 	lock_take(&own.lock);
 	if (movable)
 		keep_pages(number, n);
-	mapped = may_map() && os_retire(address, n << BLOCK_SHIFT, OS_LEASE) == 0;
+	mapped = has_vmas() && os_retire(address, n << BLOCK_SHIFT, OS_LEASE) == 0;
 	if (!mapped)
 		os_release(address, n << BLOCK_SHIFT);
 	set_kind(number, n, mapped ? KIND_RESERVED : KIND_RELEASED);

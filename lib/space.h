@@ -48,6 +48,8 @@ struct block {
 	uint64_t released[BLOCK_PAGES / 64]; /* pages given back, one bit each */
 	uint32_t *unit_exhausted;            /* exhausted bytes of each unit, or NULL: reclaim.h */
 	struct block *prev, *next;           /* all blocks of this sort, oldest first */
+	struct block *next_worthy;           /* the queue of blocks worth a sweep, see block.h */
+	bool worthy;                         /* in that queue */
 };
 
 /* An entry of the space table: 0, a struct block, or a struct lease with bit 0 set. */

@@ -14,6 +14,7 @@ enum {
 	ROOM_LEAST = 4,
 	ROOM_MOST = 128,
 	FILL_FIRST = 4,
+	BATCH_LEAST = 16, /* chunks of a slab from which on a batch call pays */
 };
 
 struct tcache tcache_none;
@@ -151,12 +152,35 @@ static size_t fill_from_slab(struct arena *arena, struct tcache_bin *bin, unsign
 	return n;
 }
 
+/*
+ * Up to @n slots of a class. Asked for as many as a slab has, jemalloc would take a fresh slab, even
+ * if there are slots free in others: what arena_take_slab() wants, and nobody else.
+ */
+static size_t take_slots(void **slots, size_t n, const struct size_class *sc, unsigned slot_arena)
+{
+	size_t taken = 0, got;
+
+	while (taken < n) {
+		if (sc->n_chunks < BATCH_LEAST) {
+			slots[taken] = slot_take(sc->size, 1, slot_arena);
+			got = slots[taken] ? 1 : 0;
+		} else {
+			got = slot_take_batch(slots + taken, min_size(n - taken, sc->n_chunks - 1),
+				sc->size, slot_arena);
+		}
+		if (!got)
+			break;
+		taken += got;
+	}
+	return taken;
+}
+
 /* Many lives: whatever slots jemalloc prefers. */
 static size_t fill_from_slots(struct arena *arena, struct tcache_bin *bin, unsigned class, bool bound)
 {
 	const struct size_class *sc = &slot_classes.class[class];
 	void *slots[ROOM_MOST];
-	size_t n = slot_take_batch(slots, bin->fill, sc->size, bound ? SLOT_BOUND : arena->slot_arena);
+	size_t n = take_slots(slots, bin->fill, sc, bound ? SLOT_BOUND : arena->slot_arena);
 	size_t ready = 0;
 
 	while (n--) {
