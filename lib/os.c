@@ -57,7 +57,7 @@ void os_name(void *addr, size_t len, enum os_use use)
  */
 static bool probe_guards(void)
 {
-	void *page;
+	void *page = NULL;
 	bool works;
 
 	if (os_map(os.page, OS_META, &page) < 0)

@@ -13,6 +13,8 @@ enum {
 	LIST_COUNT = 512, /* one list a page up to EXACT_MAX, then four a doubling */
 };
 
+static const uintptr_t LOW_SLOTS = (uintptr_t)4 << 30;
+static const size_t LOW_SLOTS_SIZE = (size_t)64 << 30;
 static const size_t SLOTS_LEAST = (size_t)16 << 20;
 static const size_t SLOTS_ALIGN = (size_t)64 << 10; /* the largest page jemalloc is built with */
 
@@ -40,6 +42,16 @@ int run_reserve(size_t most)
 	void *base;
 	int r = -ENOMEM;
 
+	/*
+	 * Under RLIMIT_AS a reservation would be taken from the heap's own share, and slots are only
+	 * numbers: take some that nothing else jemalloc deals with has. It maps its own metadata where
+	 * the kernel likes, which is never down there.
+	 */
+	if (os_address_limit() != SIZE_MAX) {
+		run_space = LOW_SLOTS;
+		own.size = LOW_SLOTS_SIZE;
+		return 0;
+	}
 	for (; most >= SLOTS_LEAST; most /= 2) {
 		r = os_reserve(most, SLOTS_ALIGN, OS_SLOTS, &base);
 		if (r == 0)
@@ -59,6 +71,9 @@ int run_init(void)
 	if (slot_classes.page > SLOTS_ALIGN)
 		return -ENOSYS;
 	run_page_shift = slot_classes.page_shift;
+	/* A table of half a GiB is too much for an address limit: the heap stays below it anyway. */
+	if (os_address_limit() != SIZE_MAX)
+		own.size = round_up(min_size(own.size, os_address_limit() * 4), SLOTS_ALIGN);
 	r = meta_table_init(&own.map, (own.size >> run_page_shift) * sizeof(struct run *));
 	if (r == 0)
 		run_map = (struct run **)(void *)own.map.base;

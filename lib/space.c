@@ -15,7 +15,7 @@ enum {
 };
 
 static const size_t SPACE_MOST = (size_t)1 << 46;  /* half of x86-64's user space */
-static const size_t SPACE_LEAST = (size_t)64 << 20;
+static const size_t SPACE_LEAST = (size_t)32 << 20;
 
 /* What a block is to the kernel; neighbours of the same kind share a VMA, except moved ones. */
 enum block_kind {
@@ -93,7 +93,7 @@ int space_init(size_t most)
 		most = SPACE_MOST;
 	/* Under RLIMIT_AS everything else in the process needs its part as well. */
 	if (limit != SIZE_MAX)
-		most = min_size(most, limit / 2);
+		most = min_size(most, limit / 8 * 5);
 	for (most = round_down(most, BLOCK_SIZE); most >= SPACE_LEAST;
 		most = round_down(most / 2, BLOCK_SIZE)) {
 		r = os_reserve(most, BLOCK_SIZE, OS_LEASE, &base);
@@ -112,7 +112,7 @@ int space_init(size_t most)
 	 * into it as well, up to a sixteenth, so that one leaked mapping does not give the heap away.
 	 */
 	os_random(&own.next, sizeof(own.next));
-	own.next %= min_size((most >> BLOCK_SHIFT) / 16, 1024);
+	own.next %= max_size(min_size((most >> BLOCK_SHIFT) / 16, 1024), 1);
 	own.scan = 0;
 	space.base = (uintptr_t)base;
 	space.size = most;

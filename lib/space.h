@@ -65,7 +65,7 @@ struct space {
 extern struct space space;
 
 /*
- * Reserves lease space, @most bytes or as many as there are. -ENOMEM when less than 64 MiB could be
+ * Reserves lease space, @most bytes or as many as there are. -ENOMEM when less than 32 MiB could be
  * had.
  */
 int space_init(size_t most);
