@@ -101,7 +101,8 @@ static const char *parse_merge_threshold(const struct key *key, const char *valu
 	const char *wrong = parse_size(key, value, &size);
 
 	(void)ret;
-	return wrong ? wrong : "belongs to the engine dlmalloc, which is not available in this version";
+	return wrong ? wrong
+		     : "belongs to the engine dlmalloc, which is not available in this version";
 }
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -118,11 +119,10 @@ static const struct key keys[CONF_KEYS] = {
 		"not a size from 1K to 2M", .min = KIB, .max = 2 * MIB},
 	[CONF_ON_EXHAUSTION] = {ANYWHERE, "OnExhaustion", parse_word, "on_exhaustion",
 		"not one of recycle, abort", .words = WORDS("recycle", "abort")},
-	[CONF_ON_FAULT] = {ANYWHERE, "OnFault", parse_word, "on_fault",
-		"not one of report, silent", .words = WORDS("report", "silent")},
-	[CONF_FALLBACK] = {ANYWHERE, "Fallback", parse_word, "fallback",
-		"not one of address, fail", .words = WORDS("address", "fail"),
-		.option_words = WORDS("address", "abort")},
+	[CONF_ON_FAULT] = {ANYWHERE, "OnFault", parse_word, "on_fault", "not one of report, silent",
+		.words = WORDS("report", "silent")},
+	[CONF_FALLBACK] = {ANYWHERE, "Fallback", parse_word, "fallback", "not one of address, fail",
+		.words = WORDS("address", "fail"), .option_words = WORDS("address", "abort")},
 	[CONF_STATS] = {ANYWHERE, "Stats", parse_word, "stats", "not one of no, exit",
 		.words = WORDS("no", "exit")},
 	[CONF_SPACE] = {ANYWHERE, "Space", parse_auto_size, "space",
@@ -143,7 +143,7 @@ struct conf {
 	conf_report_t report;
 	void *userdata;
 	void *sections; /* a tsearch() tree of struct section */
-	char **files;   /* the names that origins point to */
+	char **files;	/* the names that origins point to */
 	size_t n_files;
 };
 
@@ -287,7 +287,7 @@ static int parse_line(struct place *at, char *line, char *end)
 	size_t length;
 
 	if (memchr(line, '\0', (size_t)(end - line))) {
-		/* If it was meant as a section line, what follows does not belong to the last one. */
+		/* If this was a section line, what follows does not belong to the last one. */
 		if (memchr(line, '[', (size_t)(end - line))) {
 			at->section = NULL;
 			at->dropped = true;
@@ -351,7 +351,8 @@ int conf_parse(struct conf *conf, const char *file, char *text, size_t size)
 		return r;
 	at.problem.line = 1;
 	if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-		report(&at, NULL, NULL, "the file starts with a byte order mark, reading on behind it");
+		report(&at, NULL, NULL,
+			"the file starts with a byte order mark, reading on behind it");
 		text += 3;
 	}
 	while (text < end) {
@@ -449,8 +450,8 @@ const char *conf_key_name(enum conf_key key)
 	return keys[key].name;
 }
 
-static int format_value(const struct key *key, const char *const *words, uint64_t value, char *buf,
-	size_t size)
+static int format_value(
+	const struct key *key, const char *const *words, uint64_t value, char *buf, size_t size)
 {
 	unsigned suffix = 0;
 

@@ -62,7 +62,7 @@ struct conf_settings {
 
 struct conf_problem {
 	const char *file;
-	unsigned line;       /* 0: the file as a whole */
+	unsigned line;	     /* 0: the file as a whole */
 	const char *section; /* NULL: before the first section */
 	const char *key;     /* NULL: the line has none */
 	const char *value;   /* what the line says, NULL: nothing worth showing */
@@ -96,7 +96,7 @@ void conf_each_section(
 
 const char *conf_key_name(enum conf_key key);
 
-/* "sync", "64K": the value as one would write it in the file. Return the length as snprintf does. */
+/* "sync", "64K": the value as it is written in the file. Returns a length, as snprintf does. */
 int conf_format_value(
 	const struct conf_settings *settings, enum conf_key key, char *buf, size_t size);
 

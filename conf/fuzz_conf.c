@@ -3,7 +3,8 @@
  * fuzz_conf: any bytes as a configuration file, for libFuzzer.
  *
  * Besides not crashing, the reader must keep what it promises: a problem names a line of the file,
- * what it accepted can be written down and read again without a problem, and gives the same settings.
+ * what it accepted can be written down and read again without a problem, and gives the same
+ * settings.
  */
 #include <assert.h>
 #include <stdio.h>

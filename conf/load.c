@@ -58,9 +58,9 @@ static int load_file(struct conf *conf, const char *path, const char *shown, con
 		return conf_parse(conf, shown, text, size);
 	if (r == -ENOMEM || r == -ENOENT || r == -ENOTDIR)
 		return r == -ENOMEM ? r : -ENOENT;
-	problem.what = r == -EFBIG ? "larger than 1 MiB, ignoring the file"
-		: r == -EBADF      ? "not a regular file, ignoring it"
-				   : "cannot be read, ignoring the file";
+	problem.what = r == -EFBIG   ? "larger than 1 MiB, ignoring the file"
+		       : r == -EBADF ? "not a regular file, ignoring it"
+				     : "cannot be read, ignoring the file";
 	if (report)
 		report(&problem, userdata);
 	return 0;
@@ -96,7 +96,8 @@ int conf_load(const char *root, const char *user_dir, conf_report_t report, void
 	}
 	files_sort(&dropins);
 	for (size_t i = 0; i < dropins.n && r == 0; i++) {
-		r = load_file(conf, dropins.path[i], dropins.path[i] + strlen(root), report, userdata);
+		r = load_file(
+			conf, dropins.path[i], dropins.path[i] + strlen(root), report, userdata);
 		if (r == -ENOENT)
 			r = 0;
 	}

@@ -42,7 +42,7 @@ int files_add_from(struct files *files, const char *dir, const char *end)
 	while (stream && r == 0 && (entry = readdir(stream))) {
 		size_t length = strlen(entry->d_name);
 		bool hidden = *entry->d_name == '.' || length <= strlen(end) ||
-			strcmp(entry->d_name + length - strlen(end), end) != 0;
+			      strcmp(entry->d_name + length - strlen(end), end) != 0;
 		char *path;
 
 		for (size_t i = 0; !hidden && i < files->n; i++)

@@ -56,8 +56,7 @@ static bool is_masked(const char *root, const char *path)
 
 	if (lstat(path, &st) < 0)
 		return false;
-	if (S_ISLNK(st.st_mode) &&
-		(read_link(root, path, &target) < 0 || stat(target, &st) < 0))
+	if (S_ISLNK(st.st_mode) && (read_link(root, path, &target) < 0 || stat(target, &st) < 0))
 		return false;
 	return is_null_device(&st) || (S_ISREG(st.st_mode) && st.st_size == 0);
 }
@@ -73,7 +72,7 @@ static bool in_unit_path(const struct fragments *fragments, const char *target)
 	/* Symlinks from before /usr was merged say /lib. */
 	target += strlen(fragments->root);
 	return strncmp(target, "/lib/systemd/", strlen("/lib/systemd/")) == 0 ||
-		strncmp(target, "/usr/lib/systemd/", strlen("/usr/lib/systemd/")) == 0;
+	       strncmp(target, "/usr/lib/systemd/", strlen("/usr/lib/systemd/")) == 0;
 }
 
 /* The most important file called `name`: -ENOENT if there is none. */
@@ -147,9 +146,9 @@ int fragment_find(const struct fragments *fragments, const char *name, char *ret
 
 	if (r < 0)
 		return r;
-	*ret_state = !file                               ? UNIT_MISSING
-		: is_masked(fragments->root, file) ? UNIT_MASKED
-						   : UNIT_THERE;
+	*ret_state = !file				? UNIT_MISSING
+		     : is_masked(fragments->root, file) ? UNIT_MASKED
+							: UNIT_THERE;
 	return 0;
 }
 
@@ -239,7 +238,7 @@ static int list_names(const struct fragments *fragments, const char *id, struct 
 		if (strcmp(alias->id, id) == 0)
 			r = files_add(names, strdup(alias->name));
 		else if (*template && strcmp(alias->id, template) == 0 &&
-			unit_with_instance(alias->name, id, other) == 0)
+			 unit_with_instance(alias->name, id, other) == 0)
 			r = files_add(names, strdup(other));
 	}
 	return r;
@@ -382,8 +381,8 @@ int fragment_read(
 		r = list_dropins(&files, *dir, "service");
 	files_sort(&files);
 	for (size_t i = 0; r == 0 && i < files.n; i++)
-		r = read_file(fragments->root, files.path[i], last_part(files.path[i]), each,
-			userdata);
+		r = read_file(
+			fragments->root, files.path[i], last_part(files.path[i]), each, userdata);
 	return r;
 }
 

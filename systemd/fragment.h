@@ -30,8 +30,8 @@ int fragment_find(const struct fragments *fragments, const char *name, char *ret
 
 /* One assignment of a unit; `file` is the last part of the name of the file it stands in, and
  * "" in the main file. Negative errno ends the reading. */
-typedef int (*fragment_each_t)(const char *section, const char *key, char *value, const char *file,
-	void *userdata);
+typedef int (*fragment_each_t)(
+	const char *section, const char *key, char *value, const char *file, void *userdata);
 
 /* Every assignment of a unit, in the order in which they count. Files that cannot be read are
  * passed over as systemd does it. */

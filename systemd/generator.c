@@ -27,9 +27,9 @@
 
 /* $LIB is glibc's: lib/x86_64-linux-gnu in a 64-bit process, lib/i386-linux-gnu in a 32-bit one, so
  * each program of a service gets the library of its own architecture, if that is installed. */
-#define LIBRARY      "/usr/$LIB/vatalloc/libvatalloc.so"
+#define LIBRARY	     "/usr/$LIB/vatalloc/libvatalloc.so"
 #define LIBRARY_FILE "/usr/lib/" VATALLOC_TRIPLET "/vatalloc/libvatalloc.so"
-#define DROPIN       "50-vatalloc.conf"
+#define DROPIN	     "50-vatalloc.conf"
 
 enum { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5 };
 
@@ -56,10 +56,10 @@ __attribute__((format(printf, 2, 3))) static void say(int level, const char *for
 
 /* An enabled instance of vatalloc@.service. */
 struct instance {
-	char unit[UNIT_NAME_MAX + 1];   /* vatalloc@sshd.service */
+	char unit[UNIT_NAME_MAX + 1];	/* vatalloc@sshd.service */
 	char wanted[UNIT_NAME_MAX + 1]; /* sshd.service, as the instance says */
-	char id[UNIT_NAME_MAX + 1];     /* ssh.service: `wanted` may be an alias */
-	char *dir;                      /* where its symlink was found, below the root */
+	char id[UNIT_NAME_MAX + 1];	/* ssh.service: `wanted` may be an alias */
+	char *dir;			/* where its symlink was found, below the root */
 };
 
 struct generator {
@@ -74,12 +74,12 @@ struct generator {
 
 /* What the files of one service say that matters to us. */
 struct service {
-	char *preload;      /* its own LD_PRELOAD, as Environment= says it; NULL: none */
-	bool options;       /* it sets VATALLOC_OPTIONS by itself */
-	bool unset;         /* UnsetEnvironment=LD_PRELOAD */
+	char *preload;	    /* its own LD_PRELOAD, as Environment= says it; NULL: none */
+	bool options;	    /* it sets VATALLOC_OPTIONS by itself */
+	bool unset;	    /* UnsetEnvironment=LD_PRELOAD */
 	struct files files; /* EnvironmentFile= */
 	struct sandbox sandbox;
-	char *last; /* the last drop-in that undoes what one before it says; NULL: none after ours */
+	char *last; /* the last drop-in that would undo ours; NULL: none */
 };
 
 static void free_service(struct service *service)
@@ -107,8 +107,8 @@ static char *value_of(char *assignment, const char *name)
 	size_t length = strlen(name);
 
 	return strncmp(assignment, name, length) == 0 && assignment[length] == '='
-		? assignment + length + 1
-		: NULL;
+		       ? assignment + length + 1
+		       : NULL;
 }
 
 /* Says in `undoes` whether an LD_PRELOAD set before would be gone. */
@@ -155,8 +155,8 @@ static bool is_one_of(const char *key, const char *const *keys)
 static int assign(
 	const char *section, const char *key, char *value, const char *file, void *userdata)
 {
-	/* Of these every line counts, in its place: the first says whether a list allows or forbids, and
-	 * the last file wins. Ours must come after them all. */
+	/* Of these every line counts, in its place: the first says whether a list allows or
+	 * forbids, and the last file wins. Ours must come after them all. */
 	static const char *const ordered[] = {
 		"SystemCallFilter", "RestrictAddressFamilies", "EnvironmentFile", NULL};
 	/* An empty one of these starts afresh. */
@@ -243,8 +243,8 @@ static int output_open(struct output *output)
 	return output->stream ? 0 : -ENOMEM;
 }
 
-static int output_write(
-	struct output *output, const struct generator *generator, const char *unit, const char *name)
+static int output_write(struct output *output, const struct generator *generator, const char *unit,
+	const char *name)
 {
 	int r = fclose(output->stream) == 0 ? 0 : -ENOMEM;
 
@@ -367,8 +367,9 @@ static int write_environment_file(const struct generator *generator, const char 
 
 	if (r < 0)
 		return r;
-	fprintf(output.stream, "# The LD_PRELOAD of the unit's own EnvironmentFile=, and vatalloc's in front.\n"
-			       "LD_PRELOAD=\"%s:",
+	fprintf(output.stream,
+		"# The LD_PRELOAD of the unit's own EnvironmentFile=, and vatalloc's in front.\n"
+		"LD_PRELOAD=\"%s:",
 		library);
 	write_quoted(output.stream, preload);
 	fputs("\"\n", output.stream);
@@ -377,7 +378,7 @@ static int write_environment_file(const struct generator *generator, const char 
 		return r;
 	if (strncmp(destination, generator->root, strlen(generator->root)) == 0)
 		destination += strlen(generator->root);
-	fputs("# An EnvironmentFile= of the unit sets LD_PRELOAD, over which no Environment= wins.\n"
+	fputs("# An EnvironmentFile= of the unit sets LD_PRELOAD, and wins over Environment=.\n"
 	      "EnvironmentFile=-",
 		dropin);
 	for (; *destination; destination++)
@@ -390,7 +391,8 @@ static int write_environment_file(const struct generator *generator, const char 
 static void write_header(const struct instance *instances, size_t n,
 	const struct conf_settings *settings, FILE *stream)
 {
-	fputs("# Written by vatalloc-generator. Changes are lost: see vatalloc-generator(8).\n", stream);
+	fputs("# Written by vatalloc-generator. Changes are lost: see vatalloc-generator(8).\n",
+		stream);
 	for (size_t i = 0; i < n; i++)
 		fprintf(stream, "# %s is enabled in %s.\n", instances[i].unit, instances[i].dir);
 	for (unsigned i = 0; settings && i < CONF_KEYS; i++) {
@@ -410,7 +412,7 @@ static void write_environment(const struct service *service, const char *library
 	fprintf(stream, "Environment=\"LD_PRELOAD=%s", library);
 	if (service->preload && *service->preload) {
 		fputc(':', stream);
-		/* A specifier (%h) was not expanded yet: systemd does that when it reads our line. */
+		/* A specifier (%h) is still one: systemd expands it in our line. */
 		write_quoted(stream, service->preload);
 	}
 	fputs("\"\n", stream);
@@ -438,7 +440,8 @@ static int write_service(
 	if (r < 0)
 		return r;
 	if (service.unset)
-		say(LOG_WARNING, "%s has UnsetEnvironment=LD_PRELOAD, which keeps vatalloc out", id);
+		say(LOG_WARNING, "%s has UnsetEnvironment=LD_PRELOAD, which keeps vatalloc out",
+			id);
 	if (service.sandbox.library_unreachable)
 		say(LOG_WARNING, "InaccessiblePaths= of %s covers " LIBRARY_FILE, id);
 
@@ -498,7 +501,8 @@ static int write_instance(const struct generator *generator, const struct instan
 	if (r < 0)
 		return r;
 	write_header(instance, 1, NULL, output.stream);
-	fprintf(output.stream, "\n[Unit]\nAfter=%s\nPartOf=%s\n", instance->wanted, instance->wanted);
+	fprintf(output.stream, "\n[Unit]\nAfter=%s\nPartOf=%s\n", instance->wanted,
+		instance->wanted);
 	return output_write(&output, generator, instance->unit, DROPIN);
 }
 
@@ -527,7 +531,8 @@ static int note_link(const char *dir, const char *name, void *userdata)
 	if (r < 0 || state == UNIT_MASKED)
 		return r;
 	if (strncmp(id, "vatalloc", strlen("vatalloc")) == 0) {
-		say(LOG_ERROR, "%s/%s: vatalloc's own services cannot be protected, ignoring", dir, name);
+		say(LOG_ERROR, "%s/%s: vatalloc's own services cannot be protected, ignoring", dir,
+			name);
 		return 0;
 	}
 	more = reallocarray(generator->instances, generator->n_instances + 1, sizeof(*more));
@@ -613,7 +618,8 @@ static int run(struct generator *generator)
 	if (r < 0 || generator->n_instances == 0)
 		return r;
 	if (switched_off(generator->root)) {
-		say(LOG_NOTICE, "vatalloc=off on the kernel's command line: no service is protected");
+		say(LOG_NOTICE,
+			"vatalloc=off on the kernel's command line: no service is protected");
 		return 0;
 	}
 	if (!library_is_there(generator->root)) {

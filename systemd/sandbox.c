@@ -9,9 +9,13 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-/* In a root of its own a unit has a fresh tmpfs on /run: the one place where a mount point can always be
- * made, and where nothing is left behind in the directory or image of the admin. */
+/* In a root of its own a unit has a fresh tmpfs on /run: the one place where a mount point can
+ * always be made, and where nothing is left behind in the directory or image of the admin. */
 #define LIBRARY_IN_ROOT "/run/vatalloc/libvatalloc.so"
+
+/* What the library is linked with besides the C library. */
+#define LIBM   "/usr/lib/" VATALLOC_TRIPLET "/libm.so.6"
+#define LIBGCC "/usr/lib/" VATALLOC_TRIPLET "/libgcc_s.so.1"
 
 /* The system calls that the library makes and that systemd's @default, always allowed, lacks. What
  * the dynamic loader needs for any library (openat, read, fstat, close) is not listed. */
@@ -27,8 +31,10 @@ enum call {
 	RT_TGSIGQUEUEINFO,
 	SIGALTSTACK,
 	TGKILL,
-	/* what a report says and where it goes */
+	/* the program's name: for a report, and for the dynamic loader that expands $LIB */
 	READLINK,
+	READLINKAT,
+	/* where a report goes */
 	FCNTL,
 	SOCKET,
 	CONNECT,
@@ -49,6 +55,7 @@ static const char *const calls[CALLS] = {
 	[SIGALTSTACK] = "sigaltstack",
 	[TGKILL] = "tgkill",
 	[READLINK] = "readlink",
+	[READLINKAT] = "readlinkat",
 	[FCNTL] = "fcntl",
 	[SOCKET] = "socket",
 	[CONNECT] = "connect",
@@ -57,10 +64,10 @@ static const char *const calls[CALLS] = {
 };
 
 #define BIT(call) (1U << (call))
-#define ALL       (BIT(CALLS) - 1)
+#define ALL	  (BIT(CALLS) - 1)
 #define TO_REPORT (BIT(SOCKET) | BIT(CONNECT) | BIT(SENDTO))
 #define CAN_FAIL  BIT(PROCESS_VM_READV)
-#define TO_RUN    (ALL & ~TO_REPORT & ~CAN_FAIL)
+#define TO_RUN	  (ALL & ~TO_REPORT & ~CAN_FAIL)
 
 /* systemd's sets that hold some of them. */
 static const struct {
@@ -69,7 +76,7 @@ static const struct {
 } sets[] = {
 	{"@known", ALL},
 	{"@system-service", ALL},
-	{"@file-system", BIT(OPEN) | BIT(READLINK) | BIT(FCNTL)},
+	{"@file-system", BIT(OPEN) | BIT(READLINK) | BIT(READLINKAT) | BIT(FCNTL)},
 	{"@ipc", BIT(PROCESS_VM_READV)},
 	{"@network-io", TO_REPORT},
 	{"@signal", BIT(RT_SIGACTION) | BIT(RT_SIGPROCMASK) | BIT(SIGALTSTACK)},
@@ -240,7 +247,7 @@ static void write_mounts(
 
 	if (rooted)
 		fprintf(stream,
-			"# The unit has a root of its own, in which the library is brought to /run.\n"
+			"# The unit has a root of its own: the library is brought to its /run.\n"
 			"BindReadOnlyPaths=%s:" LIBRARY_IN_ROOT "\n",
 			library);
 	else if (sandbox->hides_library && !has_root(sandbox))
@@ -255,7 +262,7 @@ static void write_mounts(
 	if (sandbox->no_exec && (rooted || !has_root(sandbox)))
 		fprintf(stream,
 			"# NoExecPaths= of the unit would keep the library from being mapped.\n"
-			"ExecPaths=%s\n",
+			"ExecPaths=%s -" LIBM " -" LIBGCC "\n",
 			rooted ? "+" LIBRARY_IN_ROOT : library);
 }
 
@@ -268,7 +275,8 @@ void sandbox_write(
 
 	write_mounts(sandbox, for_reports, library, stream);
 	if (missing & TO_RUN) {
-		fputs("# The library makes these system calls, which the unit's filter lacks.\n", stream);
+		fputs("# The library makes these system calls, which the unit's filter lacks.\n",
+			stream);
 		write_calls("", missing & TO_RUN, stream);
 	}
 	if (missing & TO_REPORT && for_reports) {
@@ -277,14 +285,15 @@ void sandbox_write(
 		missing &= ~TO_REPORT;
 	}
 	if (missing & (TO_REPORT | CAN_FAIL)) {
-		fputs("# The library can do without these, but would be killed for them.\n", stream);
+		fputs("# The library can do without these, but would be killed for them.\n",
+			stream);
 		write_calls("~", missing & (TO_REPORT | CAN_FAIL), stream);
 	}
 	if (!for_reports)
 		return;
 	if (no_socket && !sandbox->restricted)
-		fputs("# The unit's filter allows no sockets. This one family is enough for a report, and\n"
-		      "# the network stays out of reach.\n"
+		fputs("# The unit's filter allows no sockets. This family is enough for a report,\n"
+		      "# and the network stays out of reach.\n"
 		      "RestrictAddressFamilies=AF_UNIX\n",
 			stream);
 	else if (no_unix)

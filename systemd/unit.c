@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 
 static const char suffix[] = ".service";
-static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ:-_.\\@";
+static const char letters[] =
+	"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ:-_.\\@";
 
 enum unit_form unit_service_form(const char *name)
 {
@@ -45,7 +46,8 @@ int unit_with_instance(const char *template, const char *unit, char *ret)
 	const char *instance = strchr(unit, '@');
 	size_t prefix = strlen(template) - (sizeof(suffix) - 1);
 
-	if (unit_service_form(template) != UNIT_TEMPLATE || unit_service_form(unit) != UNIT_INSTANCE)
+	if (unit_service_form(template) != UNIT_TEMPLATE ||
+		unit_service_form(unit) != UNIT_INSTANCE)
 		return -EINVAL;
 	if (prefix + strlen(instance + 1) > UNIT_NAME_MAX)
 		return -EINVAL;
@@ -123,8 +125,7 @@ static int add(char ***path, size_t *n, const char *root, const char *dir, const
 }
 
 /* Each directory of a colon-separated list. */
-static int add_list(
-	char ***path, size_t *n, const char *root, const char *list, const char *below)
+static int add_list(char ***path, size_t *n, const char *root, const char *list, const char *below)
 {
 	auto_free char *copy = strdup(list);
 	char *dir, *rest = copy;
@@ -178,15 +179,16 @@ static int user_path(char ***path, size_t *n, const char *root)
 	const char *home = environment("HOME", "");
 	int r;
 
-	if (asprintf(&config, "%s/.config", home) < 0 || asprintf(&data, "%s/.local/share", home) < 0)
+	if (asprintf(&config, "%s/.config", home) < 0 ||
+		asprintf(&data, "%s/.local/share", home) < 0)
 		return -ENOMEM;
 	/* The order of systemd's own lookup_paths_init() for a user's manager. */
 	if ((r = add(path, n, root, environment("XDG_CONFIG_HOME", config),
 		     "/systemd/user.control")) < 0 ||
 		(r = add(path, n, root, runtime, "/systemd/user.control")) < 0 ||
 		(r = add(path, n, root, runtime, "/systemd/transient")) < 0 ||
-		(r = add(path, n, root, environment("XDG_CONFIG_HOME", config),
-			 "/systemd/user")) < 0 ||
+		(r = add(path, n, root, environment("XDG_CONFIG_HOME", config), "/systemd/user")) <
+			0 ||
 		(r = add_list(path, n, root, environment("XDG_CONFIG_DIRS", "/etc/xdg"),
 			 "/systemd/user")) < 0 ||
 		(r = add(path, n, root, "/etc", "/systemd/user")) < 0 ||

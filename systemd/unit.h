@@ -15,7 +15,7 @@
 
 enum unit_form {
 	UNIT_INVALID = 0,
-	UNIT_PLAIN = 1,    /* nginx.service */
+	UNIT_PLAIN = 1,	   /* nginx.service */
 	UNIT_TEMPLATE = 2, /* postgresql@.service */
 	UNIT_INSTANCE = 4, /* postgresql@17-main.service */
 };
