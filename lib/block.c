@@ -139,7 +139,7 @@ static void block_die(struct block *b)
 	list_remove(b);
 	for (size_t i = 0; i < BLOCK_PAGES / 64; i++)
 		released += (size_t)__builtin_popcountl(b->released[i]) << LEASE_PAGE_SHIFT;
-	space_retire(b->number, 1, released == 0);
+	space_retire(b->number, 1, released == 0 && b->open == BLOCK_SIZE);
 	reclaim_add_dead(-(int64_t)(BLOCK_SIZE - released));
 	for (size_t i = 0; i < BLOCK_PAGES; i++) {
 		l = b->lease_at[i];

@@ -136,14 +136,11 @@ void engine_start(void)
 		start();
 }
 
-/* Before there is an environment to read options from, and while starting. */
+/* While starting; starts, if need be. */
 static bool too_early(void)
 {
-	if (likely(state >= STATE_READY))
-		return false;
-	if (state == STATE_NEW && environ)
-		start();
-	return state < STATE_READY;
+	engine_start();
+	return unlikely(state < STATE_READY);
 }
 
 static void *out_of_memory(void)
@@ -321,7 +318,6 @@ static void end_lease(struct lease *l)
 	struct run *run = l->run;
 	uint8_t class = l->class;
 	size_t size = l->chunk_size;
-	int saved = errno;
 
 	if (tcache_self != &tcache_none)
 		tcache_publish(tcache_self);
@@ -333,7 +329,6 @@ static void end_lease(struct lease *l)
 		arena_spare_run(run, class);
 	else
 		slot_give_slab((void *)run->slots, &slot_classes.class[class]);
-	errno = saved;
 }
 
 /* Tag 0 for a chunk that nobody will have again, as far as it still has pages. */
@@ -344,7 +339,7 @@ static void tag_dead(const struct lease *l, size_t index)
 	if (l->untagged)
 		return;
 	if (l->emptied)
-		from = max_size(from, l->start + round_down(l->bytes, BLOCK_SIZE));
+		from = max_size(from, l->start + round_down(l->bytes, BLOCK_SIZE)); /* at least */
 	if (from < chunk + l->chunk_size)
 		tag_memory(from, chunk + l->chunk_size - from, TAG_DEAD);
 }
@@ -384,11 +379,9 @@ static void give_chunk(struct lease *l, size_t index)
 {
 	struct run *run = l->run;
 	char *slot = l->class == CLASS_LARGE ? run->large : (char *)run->slots;
-	int saved = errno;
 
 	reclaim_add_live(-(int64_t)l->chunk_size);
 	slot_give(slot + index * l->chunk_size, l->chunk_size, tcache_self != &tcache_none);
-	errno = saved;
 }
 
 /* A chunk has lives left: it is ready for the next. */
@@ -504,10 +497,10 @@ static void *move_pages(char *p, struct lease *l, size_t size)
 	if (!take_chunk(&wish, &to, &index))
 		return NULL;
 	blocks = min_size(l->bytes, to->bytes) >> BLOCK_SHIFT;
-	if ((os.mte && l->untagged != to->untagged) || to->base - to->start != offset ||
-		space_move((l->start - space.base) >> BLOCK_SHIFT,
-			(to->start - space.base) >> BLOCK_SHIFT, blocks) < 0)
+	if ((os.mte && l->untagged != to->untagged) || to->base - to->start != offset)
 		blocks = 0;
+	blocks = space_move((l->start - space.base) >> BLOCK_SHIFT,
+		(to->start - space.base) >> BLOCK_SHIFT, blocks);
 	q = begin_life(to, index);
 	moved = blocks ? (blocks << BLOCK_SHIFT) - offset : 0;
 	kept = min_size(l->chunk_size, to->chunk_size);

@@ -2,9 +2,12 @@
 #include "options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #include "text.h"
 #include "util.h"
@@ -146,9 +149,35 @@ static void apply(const char *key, const char *value)
 	say("unknown option '", key, "', ignoring", NULL);
 }
 
+/*
+ * The environment as the kernel made it, for a heap that is used before libc's own start has set
+ * `environ`, by the preinit functions of a program.
+ */
+static const char *early_options(void)
+{
+	static const char name[] = "VATALLOC_OPTIONS=";
+	static char buf[32 << 10];
+	size_t used = 0;
+	ssize_t n;
+	int fd;
+
+	if (getauxval(AT_SECURE))
+		return NULL;
+	fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	while (used < sizeof(buf) - 1 && (n = read(fd, buf + used, sizeof(buf) - 1 - used)) > 0)
+		used += (size_t)n;
+	close(fd);
+	for (const char *at = buf; at < buf + used; at += strlen(at) + 1)
+		if (!strncmp(at, name, sizeof(name) - 1))
+			return at + sizeof(name) - 1;
+	return NULL;
+}
+
 void options_init(void)
 {
-	const char *next = secure_getenv("VATALLOC_OPTIONS");
+	const char *next = environ ? secure_getenv("VATALLOC_OPTIONS") : early_options();
 	char item[2 * TEXT_MAX];
 
 	while (next && *next) {

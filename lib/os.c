@@ -34,10 +34,26 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
+/*
+ * Callers get their errors as return values; errno is the program's, and free(3) has to keep it. Each
+ * function that makes system calls declares one of these.
+ */
+struct kept_errno {
+	int value;
+};
+
+static void restore_errno(struct kept_errno *kept)
+{
+	errno = kept->value;
+}
+
+#define KEEP_ERRNO __attribute__((cleanup(restore_errno))) struct kept_errno kept = {errno}
+
 struct os os = {.page = 4096, .has_moves = true};
 
 void os_name(void *addr, size_t len, enum os_use use)
 {
+	KEEP_ERRNO;
 	static const char *const names[] = {
 		[OS_LEASE] = "vatalloc:lease",
 		[OS_UNTAGGED] = "vatalloc:lease",
@@ -89,6 +105,7 @@ static bool has_guards(void)
 
 void os_random(void *buf, size_t len)
 {
+	KEEP_ERRNO;
 	const unsigned char *seed = (const unsigned char *)getauxval(AT_RANDOM);
 	unsigned char *out = buf;
 	uint64_t x = (uintptr_t)&buf ^ (uint64_t)getpid() << 32;
@@ -106,6 +123,7 @@ void os_random(void *buf, size_t len)
 
 int os_reserve(size_t size, size_t align, enum os_use use, void **ret_addr)
 {
+	KEEP_ERRNO;
 	size_t slack = align > os.page ? align : 0;
 	char *map, *addr;
 
@@ -127,6 +145,7 @@ int os_reserve(size_t size, size_t align, enum os_use use, void **ret_addr)
 
 int os_open(void *addr, size_t len, enum os_use use)
 {
+	KEEP_ERRNO;
 	int prot = PROT_READ | PROT_WRITE;
 
 	if (use == OS_LEASE && os.mte)
@@ -139,6 +158,7 @@ int os_open(void *addr, size_t len, enum os_use use)
 
 int os_map(size_t size, enum os_use use, void **ret_addr)
 {
+	KEEP_ERRNO;
 	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (addr == MAP_FAILED)
@@ -150,11 +170,13 @@ int os_map(size_t size, enum os_use use, void **ret_addr)
 
 void os_want_huge(void *addr, size_t len)
 {
+	KEEP_ERRNO;
 	madvise(addr, len, MADV_HUGEPAGE);
 }
 
 int os_retire(void *addr, size_t len, enum os_use use)
 {
+	KEEP_ERRNO;
 	void *map = mmap(addr, len, PROT_NONE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
@@ -168,6 +190,7 @@ int os_retire(void *addr, size_t len, enum os_use use)
 
 int os_purge(void *addr, size_t len)
 {
+	KEEP_ERRNO;
 	if (madvise(addr, len, MADV_DONTNEED) == 0)
 		return 0;
 	/* EINVAL: the program called mlockall(2). */
@@ -178,6 +201,7 @@ int os_purge(void *addr, size_t len)
 
 int os_release(void *addr, size_t len)
 {
+	KEEP_ERRNO;
 	if (!os.mte && has_guards() && madvise(addr, len, MADV_GUARD_INSTALL) == 0)
 		return 0;
 	return os_purge(addr, len);
@@ -185,6 +209,7 @@ int os_release(void *addr, size_t len)
 
 int os_move(void *from, void *to, size_t len)
 {
+	KEEP_ERRNO;
 	const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
 
 	if (!os.has_moves)
@@ -198,6 +223,7 @@ int os_move(void *from, void *to, size_t len)
 
 unsigned long os_max_vmas(void)
 {
+	KEEP_ERRNO;
 	static unsigned long max;
 	unsigned long value = 0;
 	char text[32];
@@ -221,6 +247,7 @@ unsigned long os_max_vmas(void)
 
 size_t os_address_limit(void)
 {
+	KEEP_ERRNO;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_AS, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)

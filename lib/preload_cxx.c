@@ -18,8 +18,6 @@
 
 typedef void (*new_handler)(void);
 
-struct nothrow; /* std::nothrow_t */
-
 /* std::get_new_handler(), or NULL where the program has no C++ library. */
 static new_handler current_handler(void)
 {
@@ -39,24 +37,63 @@ static void throw_bad_alloc(void)
 	abort();
 }
 
+static void *allocate_once(size_t size, size_t align)
+{
+	return align > 1 ? engine_memalign(align, size) : engine_malloc(size);
+}
+
 /* [new.delete.single]: the handler is called until it makes room, throws, or is gone. */
-static void *allocate(size_t size, size_t align, bool may_throw)
+static void *allocate(size_t size, size_t align)
 {
 	new_handler handler;
 	void *p;
 
 	for (;;) {
-		p = align > 1 ? engine_memalign(align, size) : engine_malloc(size);
+		p = allocate_once(size, align);
 		if (likely(p))
 			return p;
 		handler = current_handler();
-		if (handler)
-			handler();
-		else if (may_throw)
+		if (!handler)
 			throw_bad_alloc();
-		else
-			return NULL;
+		handler();
 	}
+}
+
+/* One of libstdc++'s own operators, NULL where it is not loaded. */
+static void *cxx_operator(const char *name)
+{
+	void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+
+	return library ? dlsym(library, name) : NULL;
+}
+
+struct nothrow; /* std::nothrow_t */
+
+/*
+ * A handler may throw, which a nothrow form has to catch, and C cannot. libstdc++'s form can: it
+ * calls the throwing operator, which is ours. Without a handler nothing throws.
+ */
+static void *allocate_nothrow(size_t size, const struct nothrow *n, const char *name)
+{
+	void *p = allocate_once(size, 1);
+	void *(*operator_new)(size_t, const struct nothrow *);
+
+	if (likely(p) || !current_handler())
+		return p;
+	operator_new = (void *(*)(size_t, const struct nothrow *))cxx_operator(name);
+	return operator_new ? operator_new(size, n) : NULL;
+}
+
+static void *allocate_aligned_nothrow(
+	size_t size, size_t align, const struct nothrow *n, const char *name)
+{
+	void *p = allocate_once(size, align);
+	void *(*operator_new)(size_t, size_t, const struct nothrow *);
+
+	if (likely(p) || !current_handler())
+		return p;
+	operator_new = (void *(*)(size_t, size_t, const struct nothrow *))cxx_operator(name);
+	return operator_new ? operator_new(size, align, n) : NULL;
 }
 
 /* The ABI's names: n(ew) w or a(rray), d(e)l(ete) or d(elete) a(rray), then the parameters. */
@@ -83,47 +120,42 @@ void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const struct not
 
 EXPORT void *_Znwm(size_t size)
 {
-	return allocate(size, 1, true);
+	return allocate(size, 1);
 }
 
 EXPORT void *_Znam(size_t size)
 {
-	return allocate(size, 1, true);
+	return allocate(size, 1);
 }
 
 EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
 {
-	return allocate(size, align, true);
+	return allocate(size, align);
 }
 
 EXPORT void *_ZnamSt11align_val_t(size_t size, size_t align)
 {
-	return allocate(size, align, true);
+	return allocate(size, align);
 }
 
-/* A handler that throws gets out of these as well: C has no way to catch it. */
 EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const struct nothrow *n)
 {
-	(void)n;
-	return allocate(size, 1, false);
+	return allocate_nothrow(size, n, "_ZnwmRKSt9nothrow_t");
 }
 
 EXPORT void *_ZnamRKSt9nothrow_t(size_t size, const struct nothrow *n)
 {
-	(void)n;
-	return allocate(size, 1, false);
+	return allocate_nothrow(size, n, "_ZnamRKSt9nothrow_t");
 }
 
 EXPORT void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const struct nothrow *n)
 {
-	(void)n;
-	return allocate(size, align, false);
+	return allocate_aligned_nothrow(size, align, n, "_ZnwmSt11align_val_tRKSt9nothrow_t");
 }
 
 EXPORT void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const struct nothrow *n)
 {
-	(void)n;
-	return allocate(size, align, false);
+	return allocate_aligned_nothrow(size, align, n, "_ZnamSt11align_val_tRKSt9nothrow_t");
 }
 
 /* A size or an alignment tells nothing that the page map does not know. */

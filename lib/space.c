@@ -127,10 +127,18 @@ void space_set(size_t number, size_t n, space_entry entry)
 		__atomic_store_n(&space.entry[number + i], entry, __ATOMIC_RELEASE);
 }
 
+/* The first block from @number on whose address is a multiple of @align blocks. */
+static size_t align_block(size_t number, size_t align)
+{
+	size_t base = space.base >> BLOCK_SHIFT;
+
+	return round_up(base + number, align) - base;
+}
+
 /* Blocks never taken before. */
 static int take_next(size_t n, size_t align, size_t *ret_number)
 {
-	size_t first = round_up(own.next, align);
+	size_t first = align_block(own.next, align);
 	size_t blocks = space.size >> BLOCK_SHIFT;
 
 	if (first > blocks || n > blocks - first)
@@ -164,7 +172,9 @@ static int take_retired(size_t n, size_t align, size_t *ret_number)
 		if (number == 0)
 			row = 0;
 		/* A row begins at a multiple of @align and holds nothing but retired blocks. */
-		row = space.entry[number] == 0 && (row || number % align == 0) ? row + 1 : 0;
+		row = space.entry[number] == 0 && (row || align_block(number, align) == number)
+			? row + 1
+			: 0;
 		if (row < n)
 			continue;
 		number -= n - 1;
@@ -281,17 +291,18 @@ int space_take(size_t n, size_t align, enum space_want want, size_t *ret_number,
 	return r;
 }
 
-int space_move(size_t from, size_t to, size_t n)
+size_t space_move(size_t from, size_t to, size_t n)
 {
-	int r;
+	size_t moved = 0;
 
+	/* One by one: before Linux 6.17 no call moves pages of two VMAs. */
 	lock_take(&own.lock);
-	r = os_move((void *)space_block_address(from), (void *)space_block_address(to),
-		n << BLOCK_SHIFT);
-	if (r == 0)
-		set_kind(to, n, KIND_MOVED);
+	while (moved < n && os_move((void *)space_block_address(from + moved),
+				    (void *)space_block_address(to + moved), BLOCK_SIZE) == 0)
+		moved++;
+	set_kind(to, moved, KIND_MOVED);
 	lock_drop(&own.lock);
-	return r;
+	return moved;
 }
 
 /* Moves the pages of dead blocks to new ones, as many as `ready` should hold. */

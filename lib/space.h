@@ -86,16 +86,16 @@ enum space_want {
 int space_take(size_t n, size_t align, enum space_want want, size_t *ret_number, bool *ret_dirty);
 
 /*
- * Retires @n blocks for good. @movable: their pages may go to new blocks, because none of them has
- * been released.
+ * Retires @n blocks for good. @movable: their pages may go to new blocks, because all of them is open
+ * and none released.
  */
 void space_retire(size_t number, size_t n, bool movable);
 
 /*
- * Moves the pages of @n blocks in use to blocks just taken as SPACE_FRESH or SPACE_UNTAGGED, for a
- * realloc; what was there is empty then. Errors as os_move().
+ * Moves the pages of up to @n blocks in use to blocks just taken as SPACE_FRESH or SPACE_UNTAGGED,
+ * for a realloc; what was there is empty then. Returns how many were moved, from the first on.
  */
-int space_move(size_t from, size_t to, size_t n);
+size_t space_move(size_t from, size_t to, size_t n);
 
 /* Gives the pages that wait in `ready` back to the kernel. */
 void space_trim(void);
