@@ -5,33 +5,38 @@
 # A machine is a systemd-nspawn container on a tmpfs overlay over a cached root file system
 # (build/chroot/SUITE-*), so a test can break whatever it likes: machine_stop forgets it all.
 #
-#   requires_machines           skip (the one place) unless this computer can boot them
+#   requires_machines           skip unless this computer can boot them
 #   machine_start SUITE NAME    returns when its boot has finished
 #   machine NAME CMD...         runs CMD inside as root, status and output passed on
 #   machine_push NAME DIR       copies the tree DIR onto the machine's root
 #   machine_stop NAME
+#
+# For a file whose tests all run on a machine of each suite, which are called PREFIX-SUITE:
+#
+#   machines_up PREFIX          one of each, with what `make install` installs
+#   machines_down PREFIX
+#   each COMMAND...             once for each suite, with $suite set
+#   inside CMD...               on the machine of $suite
+#   eventually COMMAND...       until it succeeds, for ten seconds at most
 #
 # nspawn wants a pure cgroup2 hierarchy and systemd as the manager of this computer. Neither is needed:
 # it runs in a mount namespace of its own, where cgroup2 is all there is, and registers nowhere.
 #
 # core_pattern is one setting for the whole computer and its helper runs in the computer's own root, so
 # while machines run it points to a helper that finds the machine a core comes from and hands it to
-# the systemd-coredump in there. The last machine_stop puts the old pattern back.
+# the systemd-coredump in there. The last machine_stop puts the old pattern back. So the machines of
+# all test runs on the computer are in one directory, and no two may have one name.
 
 machine_top=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 machine_roots=${VATALLOC_CHROOT:-$machine_top/build/chroot}
-machine_state=$machine_roots/run
+machine_state=/run/vatalloc-machines
 machine_suites=${VATALLOC_SUITES:-trixie bookworm}
 machine_packages=systemd,systemd-sysv,systemd-coredump,systemd-journal-remote,dbus,nginx-light
 machine_packages+=,libsmartcols1,libdw1,libjemalloc2
-machine_core_helper=/run/vatalloc-core-helper
+machine_core_helper=$machine_state/core-helper
 
 requires_machines() {
-	local command
-	((EUID == 0)) || skip "needs root"
-	for command in mmdebstrap systemd-nspawn nsenter unshare pgrep; do
-		type -P "$command" >/dev/null || skip "needs $command"
-	done
+	requires root mmdebstrap systemd-nspawn nsenter unshare pgrep
 	unshare --mount true 2>/dev/null || skip "needs mount namespaces"
 	grep -qw cgroup2 /proc/filesystems || skip "needs cgroup2"
 }
@@ -69,7 +74,7 @@ machine_root() {
 
 machine_cores_on() {
 	[[ -w /proc/sys/kernel/core_pattern ]] || return 0
-	cat >"$machine_core_helper" <<-HELPER
+	cat >"$machine_core_helper.$$" <<-HELPER
 		#!/bin/sh
 		# \$1 is the PID out here, \$2 to \$7 are PID UID GID SIGNAL TIME DUMPABLE inside.
 		export PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -81,7 +86,8 @@ machine_cores_on() {
 				"\$2" "\$3" "\$4" "\$5" "\$6" 9223372036854775808 machine "\$7"
 		done
 	HELPER
-	chmod 0755 "$machine_core_helper"
+	chmod 0755 "$machine_core_helper.$$"
+	mv "$machine_core_helper.$$" "$machine_core_helper"
 	if ! grep -qF "$machine_core_helper" /proc/sys/kernel/core_pattern; then
 		cat /proc/sys/kernel/core_pattern >"$machine_state/core_pattern"
 	fi
@@ -89,7 +95,7 @@ machine_cores_on() {
 }
 
 machine_cores_off() {
-	compgen -G "$machine_state/*/init" >/dev/null && return 0
+	compgen -G "$machine_state/*/" >/dev/null && return 0
 	if [[ -e $machine_state/core_pattern ]]; then
 		cat "$machine_state/core_pattern" >/proc/sys/kernel/core_pattern
 		rm -f "$machine_state/core_pattern" "$machine_core_helper"
@@ -105,7 +111,9 @@ machine() {
 }
 
 machine_push() {
-	tar -C "$2" -c --owner=0 --group=0 . | machine "$1" tar -C / -x --no-overwrite-dir
+	# /lib is a link to /usr/lib in there, and stays one.
+	tar -C "$2" -c --owner=0 --group=0 . |
+		machine "$1" tar -C / -x --no-overwrite-dir --keep-directory-symlink
 }
 
 machine_start() {
@@ -153,7 +161,8 @@ machine_stop() {
 	local state=$machine_state/$1 nspawn cgroups _
 	[[ -d $state ]] || return 0
 	nspawn=$(<"$state/nspawn")
-	machine "$1" systemctl poweroff || kill "$nspawn" || :
+	# The manager may be gone before it can answer.
+	machine "$1" systemctl poweroff 2>/dev/null || kill "$nspawn" || :
 	# The exe link of a zombie is gone, whoever reaps it, and when.
 	for _ in {1..300}; do
 		readlink -q "/proc/$nspawn/exe" >/dev/null || break
@@ -167,4 +176,45 @@ machine_stop() {
 	rmdir "$cgroups"
 	rm -rf "$state"
 	machine_cores_off
+}
+
+machines_up() {
+	local suite tree
+	machine_prefix=$1
+	tree=$BATS_FILE_TMPDIR/tree
+	make -s -C "$machine_top" install DESTDIR="$tree"
+	for suite in $machine_suites; do
+		machine_start "$suite" "$machine_prefix-$suite"
+		machine_push "$machine_prefix-$suite" "$tree"
+		machine "$machine_prefix-$suite" journalctl --update-catalog
+		machine "$machine_prefix-$suite" systemctl daemon-reload
+	done
+	export machine_prefix
+}
+
+machines_down() {
+	local suite
+	for suite in $machine_suites; do
+		machine_stop "$1-$suite"
+	done
+}
+
+inside() {
+	machine "$machine_prefix-$suite" "$@"
+}
+
+each() {
+	for suite in $machine_suites; do
+		echo "suite $suite"
+		"$@"
+	done
+}
+
+eventually() {
+	local _
+	for _ in {1..100}; do
+		! "$@" || return 0
+		sleep .1
+	done
+	"$@"
 }

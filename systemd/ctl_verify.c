@@ -157,8 +157,9 @@ static bool is_settled(const struct status *status, unsigned looks, bool last)
 		return true;
 	if (arg.wait && changing)
 		return false;
+	/* One that executes a program just now cannot be read for a moment. */
 	if (!status->n_processes)
-		return true;
+		return strcmp(active, "active") != 0 || looks >= CONFIRM_LOOKS;
 	switch (status->verdict) {
 	case VERDICT_PROTECTED:
 	case VERDICT_ASKED_FOR:

@@ -73,7 +73,19 @@ SYSTEMD_PARTS := core crash explain map text throttle
 SYSTEMD_PARTS_SOURCES := $(SYSTEMD_PARTS:%=systemd/%.c)
 SYSTEMD_PARTS_FLAGS = $(SYSTEMD_CPPFLAGS) -U_FORTIFY_SOURCE -std=gnu11 $(WARN_FLAGS) $(SANITIZE)
 
+BUILD += $O/systemd/test/idle $O/systemd/test/idle-static
 BUILD += $O/systemd/test/parts $(if $(shell command -v clang),$O/systemd/test/fuzz_core)
+
+# What the tests look at from outside; without protection, as most programs are built.
+$O/systemd/test/idle: systemd/test/idle.c $O/flags
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g $(WARN_FLAGS) -o $@ $<
+
+$O/systemd/test/idle-static: systemd/test/idle.c $O/flags
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g $(WARN_FLAGS) -static -o $@ $<
 
 $O/systemd/test/parts: systemd/test/parts.c $(SYSTEMD_PARTS_SOURCES) $(wildcard systemd/*.h) \
 		systemd/vatalloc.catalog $O/flags

@@ -253,7 +253,7 @@ static int find_variable(const char *environment, size_t len, const char *name, 
 		if (n == strlen(name) && !memcmp(p, name, n) && !found)
 			found = p + n + 1;
 	}
-	if (!sane)
+	if (!sane && len)
 		return -ENODATA;
 	if (!found)
 		return -ENOENT;

@@ -474,9 +474,10 @@ int main(int argc, char **argv)
 
 	arg.root = root ? root : "";
 	r = parse_command_line(argc, argv, &verb, &argc);
-	if (r <= 0)
-		return r < 0 ? EXIT_ERROR : EXIT_OK;
-	code = verb->run(argc, argv);
+	if (r < 0)
+		code = EXIT_ERROR;
+	else
+		code = r ? verb->run(argc, argv) : EXIT_OK;
 	free(arg.options);
 	free(arg.unit);
 	/* A full disk must not pass for a result. */
