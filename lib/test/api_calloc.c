@@ -23,7 +23,7 @@ static void zeroed_after_reuse(void)
 
 	for (size_t size = 8; size <= 4 * MIB; size += size / 3 + 1) {
 		void *p[N];
-		unsigned n = size > 256 * KIB ? 4 : N;
+		unsigned n = size > 16 * KIB ? often(size > 256 * KIB ? 4 : N, 2) : N;
 
 		for (unsigned round = 0; round < 3; round++) {
 			for (unsigned i = 0; i < n; i++) {
@@ -45,7 +45,7 @@ static void zeroed_after_reuse(void)
 /* Objects that realloc cut short leave dirty bytes too. */
 static void zeroed_after_realloc(void)
 {
-	for (unsigned i = 0; i < 200; i++) {
+	for (unsigned i = 0; i < often(200, 30); i++) {
 		size_t size = (size_t)1 << (8 + i % 14);
 		void *p = hide(malloc(size));
 

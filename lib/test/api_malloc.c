@@ -16,7 +16,9 @@ static void zero(void)
 /* Each size up to 16 KiB and some beyond: aligned for any type, all its bytes usable. */
 static void small_sizes(void)
 {
-	for (size_t size = 1; size <= 256 * KIB; size += size < 16 * KIB ? 1 : 997) {
+	unsigned step = often(1, 31);
+
+	for (size_t size = 1; size <= 256 * KIB; size += size < 16 * KIB ? step : step * 997) {
 		void *p = hide(malloc(size));
 
 		CHECK(p, "malloc(%zu)", size);
@@ -88,10 +90,11 @@ static void disjoint(void)
 	enum { N = 10000 };
 	static unsigned char *p[N];
 	static size_t size[N];
+	unsigned n = often(N, N / 10);
 	uint64_t seed = 1;
 
 	for (unsigned round = 0; round < 3; round++) {
-		for (unsigned i = 0; i < N; i++) {
+		for (unsigned i = 0; i < n; i++) {
 			if (p[i] && next_random(&seed) % 2)
 				continue;
 			if (p[i])
@@ -103,7 +106,7 @@ static void disjoint(void)
 			fill(p[i], size[i], i);
 		}
 	}
-	for (unsigned i = 0; i < N; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		CHECK(first_changed(p[i], size[i], i) == size[i], "object %u was written over", i);
 		free(p[i]);
 	}

@@ -88,6 +88,13 @@ static inline int is_aligned(const void *p, size_t alignment)
 	return (address_of(p) & (alignment - 1)) == 0;
 }
 
+/* How often or how finely to test: LESS where a processor is only emulated and CHECK_QUICK is set.
+ */
+static inline unsigned often(unsigned usually, unsigned less)
+{
+	return getenv("CHECK_QUICK") ? less : usually;
+}
+
 /* A small fast generator (xorshift64*): the same seed gives the same run. */
 static inline uint64_t next_random(uint64_t *state)
 {

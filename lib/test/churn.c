@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * churn PATTERN MIB LIVE_MIB [THREADS]: allocate and free MIB mebibytes with LIVE_MIB of them live
- *at any time, and look ten times on the way, and at the end, what that costs: less than 1.5 times
- *the live heap plus 64 MiB of physical memory, and fewer than 2,000 mappings.
+ * churn PATTERN MIB LIVE_MIB [THREADS [SLACK_MIB]]: allocate and free MIB mebibytes with
+ * LIVE_MIB of them live at any time, and look ten times on the way what that costs: less than 1.5
+ * times the live heap plus 64 MiB (or SLACK_MIB) of physical memory, and fewer than 2,000 mappings.
  *
  *	fifo       the oldest goes first, but one object in a thousand stays for long
  *	random     any goes
@@ -31,7 +31,7 @@ struct heap {
 };
 
 static struct heap heaps[MOST];
-static size_t live_most, baseline, peak;
+static size_t live_most, slack = 64 * MIB, baseline, peak;
 
 /* The object's number in its first word, so that its memory is in use and can be looked at. */
 static void *allocate(struct heap *h)
@@ -123,8 +123,7 @@ static void *run(void *arg)
 /* What the process has more than at the start, against what its heap may cost. */
 static void look(const char *when)
 {
-	size_t rss = rss_bytes() - baseline, vmas = vma_count(),
-	       most = live_most * 3 / 2 + 64 * MIB;
+	size_t rss = rss_bytes() - baseline, vmas = vma_count(), most = live_most * 3 / 2 + slack;
 
 	if (rss > peak)
 		peak = rss;
@@ -139,12 +138,15 @@ int main(int argc, char **argv)
 	size_t total;
 	double start = seconds();
 
-	CHECK(argc >= 4 && n > 0 && n <= MOST, "usage: churn PATTERN MIB LIVE_MIB [THREADS]");
+	CHECK(argc >= 4 && n > 0 && n <= MOST,
+		"usage: churn PATTERN MIB LIVE_MIB [THREADS [SLACK_MIB]]");
 	for (pattern = 0; pattern < 5 && strcmp(argv[1], patterns[pattern]) != 0; pattern++)
 		;
 	CHECK(pattern < 5, "no pattern %s", argv[1]);
 	total = strtoul(argv[2], NULL, 10) * MIB;
 	live_most = strtoul(argv[3], NULL, 10) * MIB;
+	if (argc > 5)
+		slack = strtoul(argv[5], NULL, 10) * MIB;
 	for (unsigned i = 0; i < n; i++) {
 		struct heap *h = &heaps[i];
 
