@@ -203,6 +203,8 @@ void sandbox_assign(
 		return;
 	if (strcmp(key, "SystemCallFilter") == 0)
 		assign_filter(sandbox, copy);
+	else if (strcmp(key, "SystemCallErrorNumber") == 0)
+		sandbox->not_deadly = *value && strcmp(value, "kill") != 0;
 	else if (strcmp(key, "RestrictAddressFamilies") == 0)
 		assign_families(sandbox, copy);
 	else if (strcmp(key, "RootDirectory") == 0)
@@ -284,7 +286,8 @@ void sandbox_write(
 		write_calls("", missing & TO_REPORT, stream);
 		missing &= ~TO_REPORT;
 	}
-	if (missing & (TO_REPORT | CAN_FAIL)) {
+	/* systemd of bookworm refuses to start a unit in which such a line says what the unit says. */
+	if (missing & (TO_REPORT | CAN_FAIL) && !sandbox->not_deadly) {
 		fputs("# The library can do without these, but would be killed for them.\n",
 			stream);
 		write_calls("~", missing & (TO_REPORT | CAN_FAIL), stream);

@@ -20,6 +20,7 @@
 struct sandbox {
 	bool filtered;	  /* SystemCallFilter= is in force */
 	unsigned allowed; /* what it allows, of the calls in sandbox.c */
+	bool not_deadly;  /* SystemCallErrorNumber=: what is not allowed fails */
 
 	bool restricted;  /* RestrictAddressFamilies= is in force */
 	bool allow_list;  /* it says what is allowed, not what is forbidden */
