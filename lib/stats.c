@@ -6,7 +6,7 @@
 #include "counters.h"
 #include "options.h"
 
-_Alignas(64) struct vatalloc_stats vatalloc_stats = {
+_Alignas(64) __attribute__((visibility("default"))) struct vatalloc_stats vatalloc_stats = {
 	.magic = {'v', 'a', 't', 'a', 'l', 'l', 'o', 'c'},
 	.version = VATALLOC_STATS_VERSION,
 	.size = sizeof(struct vatalloc_stats),
