@@ -54,7 +54,8 @@ NM = $(shell $(CC) -print-prog-name=nm 2>/dev/null)
 OBJCOPY = $(shell $(CC) -print-prog-name=objcopy 2>/dev/null)
 AR = $(shell $(CC) -print-prog-name=ar 2>/dev/null)
 
-VERSION := $(or $(shell sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog 2>/dev/null),0.1.0)
+# That of the source; what follows a dash is the package's.
+VERSION := $(or $(shell sed -n '1s/.*(\([^-)]*\).*/\1/p' debian/changelog 2>/dev/null),0.1.0)
 TRIPLET = $(shell $(CC) -print-multiarch 2>/dev/null)
 LIBDIR = /usr/lib/$(TRIPLET)
 
