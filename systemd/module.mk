@@ -3,6 +3,9 @@
 DEPS_BUILD += pkg-config libsystemd-dev libsmartcols-dev libdw-dev libzstd-dev
 DEPS_TEST += mmdebstrap systemd-container util-linux
 
+# A package build for another architecture names its own.
+PKG_CONFIG ?= pkg-config
+
 SYSTEMD_CTL := vatallocctl ctl_config ctl_crashes ctl_run ctl_status ctl_verify \
 	crash explain image journal map pager process service status symbols table text
 SYSTEMD_REPORTER := reporter core core_file crash explain map text throttle
@@ -18,7 +21,7 @@ SYSTEMD_CPPFLAGS := -D_GNU_SOURCE -D_FORTIFY_SOURCE=2 -DVATALLOC_VERSION='"$(VER
 	-DVATALLOC_TRIPLET='"$(TRIPLET)"' \
 	-DLIBRARY_PATH='"$(LIBDIR)/vatalloc/libvatalloc.so"'
 SYSTEMD_CFLAGS := -std=gnu11 -O2 -g $(WARN_FLAGS) -fPIE -fstack-protector-strong \
-	$(shell pkg-config --cflags libsystemd smartcols libdw libzstd 2>/dev/null)
+	$(shell $(PKG_CONFIG) --cflags libsystemd smartcols libdw libzstd 2>/dev/null)
 SYSTEMD_LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed
 
 $O/systemd/vatallocctl: SYSTEMD_LIBS := -lsystemd -lsmartcols -ldw -lelf
@@ -127,7 +130,7 @@ $O/systemd/user/%: systemd/%.in
 BUILD += $O/systemd/vatalloc-user-generator $O/systemd/test/vatalloc-generator $(SYSTEMD_UNITS_BUILT)
 
 # Where systemd of this release looks: bookworm's says /lib, later ones /usr/lib.
-systemd_dir = $(or $(shell pkg-config --variable=$(1) systemd 2>/dev/null),$(2))
+systemd_dir = $(or $(shell $(PKG_CONFIG) --variable=$(1) systemd 2>/dev/null),$(2))
 SYSTEM_UNIT_DIR = $(call systemd_dir,systemd_system_unit_dir,/usr/lib/systemd/system)
 USER_UNIT_DIR = $(call systemd_dir,systemd_user_unit_dir,/usr/lib/systemd/user)
 SYSTEM_GENERATOR_DIR = $(call systemd_dir,systemd_system_generator_dir,/usr/lib/systemd/system-generators)
