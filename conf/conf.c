@@ -126,7 +126,7 @@ static const struct key keys[CONF_KEYS] = {
 	[CONF_STATS] = {ANYWHERE, "Stats", parse_word, "stats", "not one of no, exit",
 		.words = WORDS("no", "exit")},
 	[CONF_SPACE] = {ANYWHERE, "Space", parse_auto_size, "space",
-		"not auto or a size from 16M to 128T", .min = 16 * MIB, .max = 128 * TIB},
+		"not auto or a size from 64M to 128T", .min = 64 * MIB, .max = 128 * TIB},
 	[CONF_JOURNAL] = {ANYWHERE, "Journal", parse_word, "journal", "not one of auto, yes, no",
 		.words = WORDS("auto", "yes", "no")},
 	[CONF_OPEN_SANDBOX] = {ANYWHERE, "OpenSandbox", parse_word, NULL, "not one of yes, no",

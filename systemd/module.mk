@@ -53,7 +53,8 @@ $O/systemd/explain.o: systemd/vatalloc.catalog
 
 -include $(wildcard $O/systemd/*.d $O/conf/*.d)
 
-SYSTEMD_MAN := vatalloc.7 vatallocctl.1 vatalloc-reporter.8
+SYSTEMD_MAN := vatalloc.7 vatallocctl.1 vatalloc-reporter.8 \
+	vatalloc.conf.5 vatalloc@.service.8 vatalloc-generator.8
 INSTALL += install-ctl
 BUILD += $O/systemd/system/vatalloc-reporter.service
 

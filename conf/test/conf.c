@@ -89,7 +89,7 @@ static const struct {
 	{"bad values harm their lines only",
 		"[Defaults]\nMode=fast\nStats=exit\nGranularity=6K\nGranularity=4M\nGranularity=2K\n"
 		"Granularity=64k\nGranularity=64KB\nGranularity=-4K\nGranularity= 4 K\nGranularity=0\n"
-		"Space=99999999999999999999\nSpace=18446744073709551615T\nSpace=1K\n",
+		"Space=99999999999999999999\nSpace=18446744073709551615T\nSpace=63M\n",
 		0, NULL, "mode=auto:stats=exit",
 		"t:2: [Defaults] Mode=fast: not one of auto, sync, async, address, count, off\n"
 		"t:4: [Defaults] Granularity=6K: not auto or a power of two from 4K to 2M\n"
@@ -100,9 +100,9 @@ static const struct {
 		"t:9: [Defaults] Granularity=-4K: not auto or a power of two from 4K to 2M\n"
 		"t:10: [Defaults] Granularity=4 K: not auto or a power of two from 4K to 2M\n"
 		"t:11: [Defaults] Granularity=0: not auto or a power of two from 4K to 2M\n"
-		"t:12: [Defaults] Space=99999999999999999999: not auto or a size from 16M to 128T\n"
-		"t:13: [Defaults] Space=18446744073709551615T: not auto or a size from 16M to 128T\n"
-		"t:14: [Defaults] Space=1K: not auto or a size from 16M to 128T\n"},
+		"t:12: [Defaults] Space=99999999999999999999: not auto or a size from 64M to 128T\n"
+		"t:13: [Defaults] Space=18446744073709551615T: not auto or a size from 64M to 128T\n"
+		"t:14: [Defaults] Space=63M: not auto or a size from 64M to 128T\n"},
 	{"a bad value leaves the one before", "[Defaults]\nMode=sync\nMode=Sync\n", 0, NULL,
 		"mode=sync",
 		"t:3: [Defaults] Mode=Sync: not one of auto, sync, async, address, count, off\n"},
@@ -227,14 +227,14 @@ static void test_origin_and_alias(void)
 
 	if (conf_new(NULL, NULL, &conf) < 0)
 		abort();
-	parse(conf, "[Defaults]\n\nMode=sync\n[a.service]\nSpace=32M\n[b.service]\nMode=async\n");
+	parse(conf, "[Defaults]\n\nMode=sync\n[a.service]\nSpace=96M\n[b.service]\nMode=async\n");
 	conf_for_unit(conf, "a.service", &settings);
 	expect("origin", "file", settings.origin[CONF_MODE].file, "t");
 	expect_number("origin", "line", settings.origin[CONF_MODE].line, 3);
 	expect_number("origin", "line of another", settings.origin[CONF_SPACE].line, 5);
 	expect_number("origin", "built-in file", settings.origin[CONF_STATS].file != NULL, 0);
 	conf_format_value(&settings, CONF_SPACE, value, sizeof(value));
-	expect("origin", "value", value, "32M");
+	expect("origin", "value", value, "96M");
 	conf_add_alias(conf, "b.service", &settings);
 	conf_format_value(&settings, CONF_MODE, value, sizeof(value));
 	expect("alias", "value", value, "async");
@@ -291,7 +291,7 @@ static void test_load(void)
 		abort();
 	write_file(root, "usr/lib/vatalloc.conf", "[Defaults]\nMode=off\n");
 	write_file(root, "etc/vatalloc.conf", "[Defaults]\nJournal=no\nStats=exit\nfoo\n");
-	write_file(root, "usr/lib/vatalloc.conf.d/10-a.conf", "[Defaults]\nSpace=16M\nMode=sync\n");
+	write_file(root, "usr/lib/vatalloc.conf.d/10-a.conf", "[Defaults]\nSpace=64M\nMode=sync\n");
 	write_file(root, "usr/lib/vatalloc.conf.d/20-b.conf", "[Defaults]\nMode=count\n");
 	write_file(root, "run/vatalloc.conf.d/20-b.conf", "[Defaults]\nStats=\nGranularity=8K\n");
 	write_file(root, "usr/lib/vatalloc.conf.d/30-c.conf", "[Defaults]\nMode=off\n");
@@ -321,7 +321,7 @@ static void test_load(void)
 	conf_for_unit(conf, NULL, &settings);
 	conf_format_options(&settings, options, sizeof(options));
 	expect("load", "options", options,
-		"mode=sync:granularity=8K:on_fault=silent:space=16M:journal=no");
+		"mode=sync:granularity=8K:on_fault=silent:space=64M:journal=no");
 	expect("load", "list of problems", problems,
 		"/etc/vatalloc.conf:4: [Defaults] foo: neither [section] nor key=value, "
 		"ignoring the line\n"
@@ -340,7 +340,7 @@ static void test_load(void)
 	conf_for_unit(conf, NULL, &settings);
 	conf_format_options(&settings, options, sizeof(options));
 	expect("load", "a user's options", options,
-		"mode=sync:granularity=8K:on_exhaustion=abort:on_fault=silent:space=16M:journal=no");
+		"mode=sync:granularity=8K:on_exhaustion=abort:on_fault=silent:space=64M:journal=no");
 	conf_free(conf);
 
 	snprintf(path, sizeof(path), "rm -r %s", root);
