@@ -2,12 +2,11 @@
 /*
  * invariant once|counted|tagged MIB THREADS: no heap address is ever handed out twice with the same
  * tag. Hand out MIB mebibytes of objects of all kinds and sizes, in threads that come and go and
- *free each other's objects, and remember for every 16 bytes of each what it was given as:
+ * free each other's objects, and remember for every 16 bytes of each what it was given as:
  *
  *	once       (mode address) its address, which must be new
  *	counted    (mode count) its address, which may come 15 times
- *	tagged     (modes sync and async) its address and tag, a pair that must be new; the tag is
- *not 0
+ *	tagged     (modes sync, async) its address and tag, a new pair; and the tag is not 0
  *
  * The memory of that is a shadow outside the heap, with one leaf for each GiB of address space.
  */

@@ -5,9 +5,10 @@
  *
  *	chroot DIRECTORY    where there is no journal's socket
  *	close               it has closed all descriptors that it does not know
- *	reuse FILE          and has files of its own under their numbers, in which nothing may be
- *written name                its thread has a name with a line break, a field of the journal's
- *protocol fork                it is a child nothing
+ *	reuse FILE          and has FILE under all their numbers: nothing may be written there
+ *	name                its thread's name has a line break and a field of the journal's
+ *	fork                it is a child
+ *	nothing
  */
 #include "check.h"
 

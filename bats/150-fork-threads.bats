@@ -1,0 +1,42 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# fork from programs with threads, threads that come and go, objects that change hands.
+
+load helpers
+load cases
+
+@test "1,000 forks while other threads are in malloc" {
+	TIMEOUT=120 passes address fork_threads 1000
+}
+
+@test "count mode: forks while other threads are in malloc" {
+	passes count fork_threads 200
+}
+
+@test "mode off: forks while other threads are in malloc" {
+	passes off fork_threads 100
+}
+
+@test "with tags: forks while other threads are in malloc" {
+	passes "$WITH_TAGS" fork_threads 12
+}
+
+@test "vfork and posix_spawn leave the parent's heap and handlers alone" {
+	passes "$WITHOUT_TAGS,off" vfork
+}
+
+@test "10,000 short threads leave nothing behind" {
+	passes "$WITHOUT_TAGS" thread_churn 10000
+}
+
+@test "with tags: short threads leave nothing behind" {
+	passes "$WITH_TAGS" thread_churn 400
+}
+
+@test "producers allocate 2 GiB that consumers free" {
+	passes "$WITHOUT_TAGS" exchange 2048
+}
+
+@test "with tags: producers allocate what consumers free" {
+	passes "$WITH_TAGS" exchange 64
+}
