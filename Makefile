@@ -116,12 +116,12 @@ $(O)/lib/%.o: lib/%.S $(O)/flags
 -include $(LIB_OBJECTS:.o=.d)
 
 # Debian's jemalloc, renamed: each symbol it shows to the world gets slot_ in front (malloc becomes
-# slot_malloc, malloc_conf slot_malloc_conf), its own je_ names stay, mmap, secure_getenv and
-# readlink go through lib/slot.c, and its C++ operators are
+# slot_malloc, malloc_conf slot_malloc_conf), its own je_ names stay, and some calls of libc
+# go through lib/slot.c, and its C++ operators are
 # left out, so that nothing of it can be taken for ours or needs libstdc++.
 JEMALLOC = $(if $(CROSS),$(SYSROOT)/usr/lib/$(TRIPLET)/libjemalloc_pic.a,$(shell $(CC) -print-file-name=libjemalloc_pic.a 2>/dev/null))
 
-$(O)/lib/slot_jemalloc.a: $(if $(CROSS),$(O)/sysroot.done) $(O)/flags
+$(O)/lib/slot_jemalloc.a: Makefile $(if $(CROSS),$(O)/sysroot.done) $(O)/flags
 	$(call say,OBJCOPY,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)test -e '$(JEMALLOC)' || { echo "no $(JEMALLOC): try 'make deps' first" >&2; exit 1; }
@@ -129,7 +129,9 @@ $(O)/lib/slot_jemalloc.a: $(if $(CROSS),$(O)/sysroot.done) $(O)/flags
 	$(Q)$(AR) d $@.all $$($(AR) t $@.all | grep jemalloc_cpp)
 	$(Q)$(NM) --defined-only --extern-only $@.all | awk 'NF == 3 && $$3 !~ /^je_/ \
 		{ print $$3, "slot_" $$3 } END { print "mmap slot_mmap"; \
-		print "secure_getenv slot_getenv"; print "readlink slot_readlink" }' | sort -u > $@.rename
+		print "secure_getenv slot_getenv"; print "readlink slot_readlink"; \
+		print "pthread_key_create slot_key_create"; \
+		print "pthread_setspecific slot_key_set" }' | sort -u > $@.rename
 	$(Q)grep -q '^malloc slot_malloc$$' $@.rename
 	$(Q)$(OBJCOPY) --redefine-syms=$@.rename $@.all $@
 	$(Q)rm -f $@.all

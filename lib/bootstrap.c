@@ -14,14 +14,17 @@ static size_t used;
 
 void *bootstrap_alloc(size_t size, size_t align)
 {
+	size_t before = __atomic_load_n(&used, __ATOMIC_RELAXED), start;
 	size_t *header;
-	size_t start = round_up(used + sizeof(*header), max_size(align, 16));
 
-	if (size > BUFFER || start > BUFFER - size || align > BUFFER) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	used = start + size;
+	do {
+		start = round_up(before + sizeof(*header), max_size(align, 16));
+		if (size > BUFFER || align > BUFFER || start > BUFFER - size) {
+			errno = ENOMEM;
+			return NULL;
+		}
+	} while (!__atomic_compare_exchange_n(
+		&used, &before, start + size, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	header = (size_t *)(void *)(buffer + start) - 1;
 	*header = size;
 	return buffer + start;

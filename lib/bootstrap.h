@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bootstrap: memory for the few allocations made before the heap can start, by the dynamic linker
- * and by the start itself. A small fixed buffer, filled once and never reused.
+ * bootstrap: memory for the few allocations that the heap cannot serve: those of its own start, and
+ * those of a thread so far into its end that it has no tcache. A small fixed buffer, filled once and
+ * never reused.
  */
 #pragma once
 

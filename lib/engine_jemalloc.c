@@ -104,10 +104,9 @@ static bool start_leases(void)
 	 * own. The one lock under which we call jemalloc is registered after.
 	 */
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
-	slot_configure(false, lease_lives > 1);
-	if (slot_init() < 0 || run_init() < 0 ||
-		tcache_init(fault_thread_begin, fault_thread_end) < 0)
+	if (slot_configure(lease_lives > 1, tcache_end) < 0 || slot_init() < 0 || run_init() < 0)
 		return false;
+	tcache_init(fault_thread_begin, fault_thread_end);
 	pthread_atfork(fork_prepare_outer, fork_parent_outer, fork_child_outer);
 	return true;
 }
@@ -123,7 +122,7 @@ static void start(void)
 		mode_give_up();
 	}
 	if (vatalloc_stats.mode == VATALLOC_MODE_OFF) {
-		slot_configure(true, true);
+		slot_configure_untouched();
 		state = STATE_OFF;
 		return;
 	}
@@ -259,7 +258,7 @@ static void *malloc_slow(size_t size)
 	t = tcache_get();
 	class = tcache_class_of(size);
 	if (t == &tcache_none)
-		p = tcache_last_resort(class);
+		p = tcache_last_resort(class) ?: bootstrap_alloc(size, MTE_GRANULE);
 	else
 		p = t->bin[class].n || tcache_fill(t, class) ? tcache_pop(&t->bin[class]) : NULL;
 	return p ?: out_of_memory();
@@ -319,7 +318,7 @@ static void end_lease(struct lease *l)
 	uint8_t class = l->class;
 	size_t size = l->chunk_size;
 
-	if (tcache_self != &tcache_none)
+	if (tcache_get() != &tcache_none)
 		tcache_publish(tcache_self);
 	__atomic_store_n(&run->lease, NULL, __ATOMIC_RELEASE);
 	lease_retire(l);
@@ -381,7 +380,7 @@ static void give_chunk(struct lease *l, size_t index)
 	char *slot = l->class == CLASS_LARGE ? run->large : (char *)run->slots;
 
 	reclaim_add_live(-(int64_t)l->chunk_size);
-	slot_give(slot + index * l->chunk_size, l->chunk_size, tcache_self != &tcache_none);
+	slot_give(slot + index * l->chunk_size, l->chunk_size, tcache_get() != &tcache_none);
 }
 
 /* A chunk has lives left: it is ready for the next. */

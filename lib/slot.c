@@ -2,6 +2,7 @@
 #include "slot.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,6 +27,8 @@ extern const char *slot_malloc_conf_2_conf_harder;
 void *slot_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset);
 char *slot_getenv(const char *name);
 ssize_t slot_readlink(const char *path, char *buf, size_t size);
+int slot_key_create(pthread_key_t *key, void (*destructor)(void *));
+int slot_key_set(pthread_key_t key, const void *value);
 
 enum {
 	FLAG_TCACHE_NONE = 1 << 8, /* MALLOCX_TCACHE_NONE */
@@ -46,16 +49,34 @@ struct arena_packet {
 
 struct slot_classes slot_classes;
 
+static void thread_ends(void *arg);
+
+/* jemalloc's part of a thread. */
+static __thread struct {
+	void *value;     /* of its key */
+	bool armed;      /* ours is set */
+	bool ended;      /* the destructor has been called */
+	unsigned rounds; /* of destructors */
+} thread;
+
 static struct {
 	bool untouched;
 	size_t batch_mib[4], batch_mib_len;
+	pthread_key_t key;
+	void (*destructor)(void *); /* of jemalloc's key */
+	void (*at_thread_end)(void);
 } own;
 
-void slot_configure(bool untouched, bool tcache)
+void slot_configure_untouched(void)
 {
-	own.untouched = untouched;
-	if (untouched)
-		return;
+	own.untouched = true;
+}
+
+int slot_configure(bool tcache, void (*at_thread_end)(void))
+{
+	own.at_thread_end = at_thread_end;
+	if (pthread_key_create(&own.key, thread_ends))
+		return -EAGAIN;
 	/* Runs that are empty go back to the hooks at once. */
 #define SETTINGS                                                                                   \
 	"narenas:1,percpu_arena:disabled,retain:false,dirty_decay_ms:0,muzzy_decay_ms:0,"          \
@@ -64,6 +85,7 @@ void slot_configure(bool untouched, bool tcache)
 		? SETTINGS "tcache:true,tcache_max:1048576"
 		: SETTINGS "tcache:false";
 #undef SETTINGS
+	return 0;
 }
 
 /* jemalloc's metadata is vatalloc's metadata, and named so. */
@@ -88,6 +110,41 @@ ssize_t slot_readlink(const char *path, char *buf, size_t size)
 		return readlink(path, buf, size);
 	errno = ENOENT;
 	return -1;
+}
+
+/*
+ * jemalloc has a pthread key whose destructor takes down what it has of a thread. After that the
+ * thread gets slots from arena 0 only, which is none of ours; but programs still allocate in the
+ * destructors of their own keys. So the key is ours, and its destructor waits for the last round.
+ */
+int slot_key_create(pthread_key_t *key, void (*destructor)(void *))
+{
+	if (own.untouched)
+		return pthread_key_create(key, destructor);
+	own.destructor = destructor;
+	return 0;
+}
+
+int slot_key_set(pthread_key_t key, const void *value)
+{
+	if (own.untouched)
+		return pthread_setspecific(key, value);
+	thread.value = (void *)value;
+	if (thread.armed)
+		return 0;
+	thread.armed = true;
+	return pthread_setspecific(own.key, &own);
+}
+
+static void thread_ends(void *arg)
+{
+	if (++thread.rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+		pthread_setspecific(own.key, arg);
+		return;
+	}
+	own.at_thread_end();
+	thread.ended = true;
+	own.destructor(thread.value);
 }
 
 static int read_number(const char *name, unsigned index, size_t *ret_value, size_t bytes)
@@ -193,6 +250,8 @@ uint8_t slot_class(size_t size)
 
 void *slot_take(size_t size, size_t align, unsigned arena)
 {
+	if (unlikely(thread.ended))
+		return NULL;
 	return slot_mallocx(max_size(size, MTE_GRANULE), align_flag(align) | arena_flag(arena));
 }
 
@@ -202,7 +261,7 @@ size_t slot_take_batch(void **slots, size_t n, size_t size, unsigned arena)
 		.slots = slots, .n = n, .size = size, .flags = arena_flag(arena)};
 	size_t filled = 0, len = sizeof(filled);
 
-	if (slot_mallctlbymib(own.batch_mib, own.batch_mib_len, &filled, &len, &packet,
+	if (unlikely(thread.ended) || slot_mallctlbymib(own.batch_mib, own.batch_mib_len, &filled, &len, &packet,
 		    sizeof(packet)))
 		return 0;
 	return filled;

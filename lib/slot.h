@@ -34,10 +34,15 @@ struct slot_classes {
 extern struct slot_classes slot_classes;
 
 /*
- * Settles jemalloc's options before its first use. @untouched leaves it all its own (mode=off);
- * @tcache lets it keep slots per thread.
+ * Settles jemalloc's options before its first use. @tcache lets it keep slots per thread.
+ * @at_thread_end is called in each thread that used jemalloc when it ends, in the last round of the
+ * destructors of pthread keys; after that the thread can give slots back, but not take any. -EAGAIN
+ * without a pthread key.
  */
-void slot_configure(bool untouched, bool tcache);
+int slot_configure(bool tcache, void (*at_thread_end)(void));
+
+/* The same, to leave jemalloc all its own (mode=off). */
+void slot_configure_untouched(void);
 
 /* Starts jemalloc and reads its size classes. -ENOSYS if it is not one this library can use. */
 int slot_init(void);

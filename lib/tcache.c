@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tcache.h"
 
-#include <errno.h>
-#include <pthread.h>
-
 #include "meta.h"
 #include "reclaim.h"
 #include "run.h"
@@ -25,7 +22,6 @@ uint8_t tcache_class[TCACHE_MAX / MTE_GRANULE + 1];
 size_t tcache_max;
 unsigned tcache_bins;
 
-static pthread_key_t key;
 static void (*thread_began)(void), (*thread_ended)(void);
 static size_t struct_bytes; /* of a tcache with its stacks */
 
@@ -41,19 +37,43 @@ static uint16_t room_of(unsigned class)
 	return (uint16_t)min_size(max_size(room, ROOM_LEAST), ROOM_MOST);
 }
 
-static void thread_ends(void *arg)
+/*
+ * Hands what a tcache has ready to the threads that have none, as far as there is room. The first one
+ * that is given up stays as a whole. Returns whether it did.
+ */
+static bool leave_behind(struct tcache *t)
 {
-	struct tcache *t = arg;
+	struct tcache *heir;
 
-	/* Later destructors, and libc itself, still call malloc and free. */
+	lock_take(&last_resort.lock);
+	heir = last_resort.tcache;
+	if (!heir)
+		last_resort.tcache = t;
+	for (unsigned i = 0; heir && i < tcache_bins; i++) {
+		struct tcache_bin *from = &t->bin[i], *to = &heir->bin[i];
+
+		while (from->n && to->n < to->room)
+			to->ready[to->n++] = from->ready[--from->n];
+	}
+	lock_drop(&last_resort.lock);
+	return !heir;
+}
+
+void tcache_end(void)
+{
+	struct tcache *t = tcache_self;
+
+	/* Destructors that come after this one, and libc itself, still call malloc and free. */
 	ending = true;
 	tcache_self = &tcache_none;
-	tcache_flush(t);
-	meta_free(t, struct_bytes);
+	if (t != &tcache_none && !leave_behind(t)) {
+		tcache_flush(t);
+		meta_free(t, struct_bytes);
+	}
 	thread_ended();
 }
 
-int tcache_init(void (*begin)(void), void (*end)(void))
+void tcache_init(void (*begin)(void), void (*end)(void))
 {
 	unsigned class = 0;
 	size_t entries = 0;
@@ -72,7 +92,6 @@ int tcache_init(void (*begin)(void), void (*end)(void))
 	thread_began = begin;
 	thread_ended = end;
 	struct_bytes = sizeof(struct tcache) + entries * sizeof(struct ready);
-	return -pthread_key_create(&key, thread_ends);
 }
 
 static struct tcache *tcache_new(void)
@@ -111,8 +130,6 @@ struct tcache *tcache_get(void)
 		return &tcache_none;
 	}
 	tcache_self = t;
-	/* May call calloc, which this thread can serve by now. */
-	pthread_setspecific(key, t);
 	thread_began();
 	return t;
 }
@@ -248,8 +265,6 @@ void *tcache_last_resort(unsigned class)
 	void *p = NULL;
 
 	lock_take(&last_resort.lock);
-	if (!last_resort.tcache)
-		last_resort.tcache = tcache_new();
 	t = last_resort.tcache;
 	if (t && (t->bin[class].n || tcache_fill(t, class)))
 		p = tcache_pop(&t->bin[class]);

@@ -8,7 +8,8 @@
  * batches from jemalloc, or with one life a chunk from a slab that the bin has for itself and walks
  * from end to end.
  *
- * A thread that has no tcache yet, or none any more, has `tcache_none`, whose bins are empty and have
+ * The last thing a thread does is give up its tcache; it is still in use in all but the last round of
+ * the destructors of pthread keys. A thread that has no tcache yet, or none any more, has `tcache_none`, whose bins are empty and have
  * no room: the fast paths need no check for it.
  */
 #pragma once
@@ -59,9 +60,11 @@ extern unsigned tcache_bins;
 
 /*
  * Once, after slot_init(). @begin and @end are called in each thread that gets a tcache and loses it.
- * -EAGAIN without a pthread key.
  */
-int tcache_init(void (*begin)(void), void (*end)(void));
+void tcache_init(void (*begin)(void), void (*end)(void));
+
+/* The calling thread ends; for slot_configure(). */
+void tcache_end(void);
 
 /*
  * The calling thread's tcache, made if need be; `tcache_none` when the thread is ending or memory is
@@ -75,7 +78,10 @@ bool tcache_fill(struct tcache *t, unsigned class);
 /* Gives half of a full bin back to jemalloc. */
 void tcache_spill(struct tcache *t, unsigned class);
 
-/* A chunk for a thread that has no tcache: from one that all such threads share. NULL as above. */
+/*
+ * A chunk for a thread that has no tcache: from one that all such threads share, which holds what
+ * threads that ended had ready. NULL when that is empty and cannot be filled.
+ */
 void *tcache_last_resort(unsigned class);
 
 /* Gives everything back that a tcache has ready. */
