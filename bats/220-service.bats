@@ -410,7 +410,17 @@ soft_reboot() {
 	local before
 	# bookworm's systemd does not know how.
 	! inside systemctl --version | grep -q '^systemd 252 ' || return 0
-	inside systemctl enable --quiet vatalloc@nginx
+	# One as early as any, that everything else comes after.
+	unit early <<-'UNIT'
+		[Unit]
+		DefaultDependencies=no
+		Before=sysinit.target
+		[Service]
+		ExecStart=/bin/sleep infinity
+		[Install]
+		WantedBy=sysinit.target
+	UNIT
+	inside systemctl enable --quiet vatalloc@nginx vatalloc@early early
 	inside systemctl reset-failed
 	before=$(started_at nginx)
 	inside systemctl soft-reboot
@@ -418,8 +428,13 @@ soft_reboot() {
 	inside timeout 60 systemctl is-system-running --wait
 	settled
 	protected nginx
+	protected early
 	assert_equal "$(state_of vatalloc@nginx)" active
+	assert_equal "$(state_of vatalloc@early)" active
+	run inside journalctl --no-pager -b --grep 'ordering cycle'
+	refute_output --partial 'ordering cycle on'
 	inside systemctl disable --now vatalloc@nginx
+	forget early
 }
 
 started_after() {
