@@ -22,7 +22,7 @@ setup_file() {
 	install -D -m 0644 /dev/stdin "$tree/etc/systemd/system/vatalloc-reporter.service.d/test.conf" <<- 'END'
 		[Service]
 		ExecStart=
-		ExecStart=/usr/libexec/vatalloc-reporter --debug --burst=3 --interval=15
+		ExecStart=/usr/libexec/vatalloc-reporter --debug --burst=3 --interval=20
 	END
 	for suite in $machine_suites; do
 		machine_push "reports-$suite" "$tree"
@@ -203,10 +203,12 @@ chrooted() {
 			$(ldd /usr/local/bin/bug /usr/lib/*/vatalloc/libvatalloc.so | grep -o "/[^ ]*" | grep -v :); do
 			mkdir -p "/srv/root/${file%/*}"; cp "$file" "/srv/root/$file"; done'
 	service rooted uaf-large RootDirectory=/srv/root StandardError=null
-	eventually reported rooted
+	dumped rooted
 	run crashes rooted
 	assert_output --partial '"kind":"retired-lease"'
 	assert_output --partial '"unit":"rooted.service"'
+	# Newer systemd brings the socket along, and then the process can tell itself.
+	[ "$(entries "MESSAGE_ID=$crash_id" -u rooted)" = 1 ]
 }
 
 @test "a root without the journal's socket" {
@@ -216,9 +218,9 @@ chrooted() {
 # Each start is a crash: three are looked at, the rest are counted.
 loop() {
 	local i
-	service loop double-free Environment=VATALLOC_OPTIONS=journal=no StartLimitBurst=100
-	inside systemctl reset-failed loop
-	for i in {2..8}; do
+	service loop double-free Environment=VATALLOC_OPTIONS=journal=no
+	eventually dumps_of loop 1
+	for i in {2..6}; do
 		inside systemctl reset-failed loop 2> /dev/null || :
 		inside systemctl start loop
 		eventually dumps_of loop "$i"
@@ -233,12 +235,12 @@ loop_told() {
 }
 
 loop_end() {
-	eventually loop_told || eventually loop_told
+	eventually loop_told || eventually loop_told || eventually loop_told
 	run inside journalctl --no-pager -o cat --output-fields=VATALLOC_COUNT -u loop "MESSAGE_ID=$throttle_id"
-	assert_output 5
+	assert_output 3
 	run inside journalctl --no-pager -x -u loop "MESSAGE_ID=$throttle_id"
 	assert_output --partial 'crashes again and again'
-	assert_output --partial '5 more since'
+	assert_output --partial '3 more since'
 }
 
 @test "a crash loop is told once, with a count" {
@@ -357,6 +359,7 @@ told() {
 own_crash() {
 	local pid
 	pid=$(inside systemctl show -P MainPID vatalloc-reporter)
+	[ "$pid" -gt 1 ]
 	inside sh -c "kill -SEGV $pid"
 	dumped vatalloc-reporter
 	inside sleep 6

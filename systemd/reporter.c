@@ -694,9 +694,9 @@ static int save_cursor(const struct reporter *reporter)
 }
 
 /*
- * Goes to the first entry that has not been seen to; 1 if that is the current one, 0 if it is the
- * next. The very first time that is one from now on: what lies behind is not told as if it were
- * news.
+ * Goes to the first entry that has not been seen to; 1 if that is the current one, 0 if it is the next.
+ * Without a place that was kept, which is how it begins, that is one from now on: what lies behind is
+ * not told as if it were news.
  */
 static int find_place(struct reporter *reporter)
 {
@@ -708,6 +708,10 @@ static int find_place(struct reporter *reporter)
 		return sd_journal_seek_realtime_usec(reporter->journal, now_usec());
 	cursor[strcspn(cursor, "\n")] = '\0';
 	r = sd_journal_seek_cursor(reporter->journal, cursor);
+	if (r == -EINVAL) {
+		say(4, "%s is damaged, going on from now", reporter->state);
+		return sd_journal_seek_realtime_usec(reporter->journal, now_usec());
+	}
 	if (r >= 0)
 		r = sd_journal_next(reporter->journal);
 	if (r <= 0)
