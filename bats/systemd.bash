@@ -17,7 +17,7 @@
 #   machines_down PREFIX
 #   each COMMAND...             once for each suite, with $suite set
 #   inside CMD...               on the machine of $suite
-#   eventually COMMAND...       until it succeeds, for ten seconds at most
+#   eventually COMMAND...       until it succeeds, for twenty seconds at most
 #
 # nspawn wants a pure cgroup2 hierarchy and systemd as the manager of this computer. Neither is needed:
 # it runs in a mount namespace of its own, where cgroup2 is all there is, and registers nowhere.
@@ -212,7 +212,7 @@ each() {
 
 eventually() {
 	local _
-	for _ in {1..100}; do
+	for _ in {1..200}; do
 		! "$@" || return 0
 		sleep .1
 	done
