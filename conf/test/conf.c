@@ -89,7 +89,7 @@ static const struct {
 	{"bad values harm their lines only",
 		"[Defaults]\nMode=fast\nStats=exit\nGranularity=6K\nGranularity=4M\nGranularity=2K\n"
 		"Granularity=64k\nGranularity=64KB\nGranularity=-4K\nGranularity= 4 K\nGranularity=0\n"
-		"Space=99999999999999999999\nSpace=18446744073709551615T\nSpace=63M\n",
+		"Space=99999999999999999999\nSpace=16777217T\nSpace=63M\n",
 		0, NULL, "mode=auto:stats=exit",
 		"t:2: [Defaults] Mode=fast: not one of auto, sync, async, address, count, off\n"
 		"t:4: [Defaults] Granularity=6K: not auto or a power of two from 4K to 2M\n"
@@ -101,7 +101,7 @@ static const struct {
 		"t:10: [Defaults] Granularity=4 K: not auto or a power of two from 4K to 2M\n"
 		"t:11: [Defaults] Granularity=0: not auto or a power of two from 4K to 2M\n"
 		"t:12: [Defaults] Space=99999999999999999999: not auto or a size from 64M to 128T\n"
-		"t:13: [Defaults] Space=18446744073709551615T: not auto or a size from 64M to 128T\n"
+		"t:13: [Defaults] Space=16777217T: not auto or a size from 64M to 128T\n"
 		"t:14: [Defaults] Space=63M: not auto or a size from 64M to 128T\n"},
 	{"a bad value leaves the one before", "[Defaults]\nMode=sync\nMode=Sync\n", 0, NULL,
 		"mode=sync",
