@@ -33,7 +33,10 @@ chroot_root() {
 			flock 9
 			[[ ! -d $root ]] || exit 0
 			find "$chroot_roots" -maxdepth 1 -name "$name-*" -exec rm -rf {} +
-			chroot_make || exit 1
+			chroot_make > "$chroot_roots/$name.log" 2>&1 || {
+				tail -n 50 "$chroot_roots/$name.log"
+				exit 1
+			}
 			mv "$root.new" "$root"
 		) 9> "$chroot_roots/$name.lock" >&2 || return 1
 	fi
@@ -63,7 +66,8 @@ chroot_make() {
 }
 
 in_chroot() {
-	local root=$1 directory=$2 user=${CHROOT_USER-} variables=() name
+	local root=$1 directory user=${CHROOT_USER-} variables=() name
+	directory=$(realpath "$2")
 	shift 2
 	for name in DEB_BUILD_OPTIONS DEB_BUILD_PROFILES; do
 		[[ ! -v $name ]] || variables+=("$name=${!name}")
