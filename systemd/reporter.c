@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,8 +59,9 @@ enum {
 struct reporter {
 	sd_journal *journal;
 	struct throttle *throttle;
-	char *state;   /* the file with the cursor, NULL where nothing is kept */
-	char *program; /* our own executable */
+	char *state;	   /* the file with the cursor, NULL where nothing is kept */
+	char *program;	   /* our own executable */
+	long coredump_uid; /* of systemd-coredump, or 0 where there is no such user */
 	bool debug;
 };
 
@@ -166,16 +168,30 @@ static bool field_is(sd_journal *journal, const char *name, const char *value, s
 	       !memcmp((const char *)data + skip, value, len);
 }
 
+static bool has_field(sd_journal *journal, const char *name)
+{
+	const void *data;
+	size_t len;
+
+	return sd_journal_get_data(journal, name, &data, &len) >= 0;
+}
+
 /*
- * Anybody may send an entry that looks like a core dump's. systemd-coredump gives up root while it
- * works, so it is not its user that tells, but its unit, which the kernel vouches for by the
- * control group: nobody but root can put a process into that slice.
+ * Anybody may send an entry that looks like a core dump's. The kernel vouches for the sender's
+ * user, which is root or the one systemd-coredump becomes for its work, and for the unit by the
+ * control group: nobody but root can put a process into that slice. But journald looks the unit up,
+ * and the sender may have ended by then: what has no unit at all is judged by the user alone.
  */
-static bool is_genuine(sd_journal *journal)
+static bool is_genuine(const struct reporter *reporter, sd_journal *journal)
 {
 	static const char unit[] = "systemd-coredump@",
 			  slice[] = "system-systemd\\x2dcoredump.slice";
+	long uid;
 
+	if (get_number(journal, "_UID", &uid) < 0 || (uid != 0 && uid != reporter->coredump_uid))
+		return false;
+	if (!has_field(journal, "_SYSTEMD_UNIT"))
+		return true;
 	return field_is(journal, "_SYSTEMD_UNIT", unit, strlen(unit)) &&
 	       field_is(journal, "_SYSTEMD_SLICE", slice, strlen(slice));
 }
@@ -694,9 +710,9 @@ static int save_cursor(const struct reporter *reporter)
 }
 
 /*
- * Goes to the first entry that has not been seen to; 1 if that is the current one, 0 if it is the next.
- * Without a place that was kept, which is how it begins, that is one from now on: what lies behind is
- * not told as if it were news.
+ * Goes to the first entry that has not been seen to; 1 if that is the current one, 0 if it is the
+ * next. Without a place that was kept, which is how it begins, that is one from now on: what lies
+ * behind is not told as if it were news.
  */
 static int find_place(struct reporter *reporter)
 {
@@ -725,7 +741,7 @@ static int handle_entry(struct reporter *reporter)
 	struct dump dump;
 	int r;
 
-	if (!is_genuine(reporter->journal)) {
+	if (!is_genuine(reporter, reporter->journal)) {
 		say(4, "ignoring a core dump's entry that did not come from systemd-coredump");
 		return 0;
 	}
@@ -800,6 +816,7 @@ static int open_journal(sd_journal **ret)
 static int run(struct reporter *reporter, unsigned burst, unsigned interval)
 {
 	const char *directory = getenv("STATE_DIRECTORY");
+	const struct passwd *user = getpwnam("systemd-coredump");
 	char program[4096];
 	ssize_t n;
 	int r;
@@ -808,6 +825,7 @@ static int run(struct reporter *reporter, unsigned burst, unsigned interval)
 		reporter->state = NULL;
 		return -ENOMEM;
 	}
+	reporter->coredump_uid = user ? (long)user->pw_uid : 0;
 	n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	if (n > 0 && !(reporter->program = strndup(program, n)))
 		return -ENOMEM;
