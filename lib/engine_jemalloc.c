@@ -252,7 +252,7 @@ static void *malloc_slow(size_t size)
 	if (unlikely(too_early()))
 		return bootstrap_alloc(size, MTE_GRANULE);
 	if (unlikely(state == STATE_OFF))
-		return slot_malloc(size);
+		return slot_malloc(size) ?: out_of_memory();
 	if (size > tcache_max)
 		return malloc_uncached(size, 1, NULL);
 	t = tcache_get();
@@ -287,7 +287,7 @@ void *engine_calloc(size_t size)
 	if (too_early())
 		return bootstrap_alloc(size, MTE_GRANULE);
 	if (state == STATE_OFF)
-		return slot_calloc(1, size);
+		return slot_calloc(1, size) ?: out_of_memory();
 	p = malloc_uncached(size, 1, &zeroed);
 	return p && !zeroed ? memset(p, 0, size) : p;
 }
@@ -299,7 +299,7 @@ void *engine_memalign(size_t align, size_t size)
 	if (too_early())
 		return bootstrap_alloc(size, align);
 	if (state == STATE_OFF)
-		return slot_memalign(align, size);
+		return slot_memalign(align, size) ?: out_of_memory();
 	if (align <= MTE_GRANULE)
 		return engine_malloc(size);
 	/* The class that jemalloc takes has chunks that are all aligned. */
@@ -529,7 +529,7 @@ void *engine_realloc(void *p, size_t size)
 		return q ? memcpy(q, p, min_size(bootstrap_usable_size(p), size)) : NULL;
 	}
 	if (state == STATE_OFF)
-		return slot_realloc(p, size);
+		return slot_realloc(p, size) ?: out_of_memory();
 	if (!space_covers(mte_untag((uintptr_t)p))) {
 		if (!foreign_usable_size(p, &old))
 			fault_bad_free(p, "realloc");

@@ -436,14 +436,19 @@ static void on_fault(int signal, siginfo_t *si, void *context)
 	errno = saved;
 }
 
-/* Ours in the kernel, with the program's mask and flags as far as they matter to it. */
+/*
+ * Ours in the kernel, with the program's mask and flags as far as they matter to it. A handler of the
+ * program's that wants no signal stack gets none, nor does the report then.
+ */
 static int install(const struct sigaction *theirs)
 {
+	bool handler = theirs->sa_handler != SIG_DFL && theirs->sa_handler != SIG_IGN;
 	struct sigaction ours = {
 		.sa_sigaction = on_fault,
 		.sa_mask = theirs->sa_mask,
-		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_EXPOSE_TAGBITS |
-			(theirs->sa_flags & SA_RESTART),
+		.sa_flags = SA_SIGINFO | SA_NODEFER | SA_EXPOSE_TAGBITS |
+			(theirs->sa_flags & SA_RESTART) |
+			(handler ? theirs->sa_flags & SA_ONSTACK : SA_ONSTACK),
 	};
 
 	return __sigaction(SIGSEGV, &ours, NULL);

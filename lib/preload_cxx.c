@@ -18,10 +18,22 @@
 
 typedef void (*new_handler)(void);
 
-/* std::get_new_handler(), or NULL where the program has no C++ library. */
+/* A function of the C++ library, NULL where there is none; a module may have loaded it for itself. */
+static void *cxx_function(const char *name)
+{
+	void *function = dlsym(RTLD_DEFAULT, name);
+	void *library;
+
+	if (function)
+		return function;
+	library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+	return library ? dlsym(library, name) : NULL;
+}
+
+/* std::get_new_handler() */
 static new_handler current_handler(void)
 {
-	new_handler (*get)(void) = (new_handler(*)(void))dlsym(RTLD_DEFAULT, "_ZSt15get_new_handlerv");
+	new_handler (*get)(void) = (new_handler(*)(void))cxx_function("_ZSt15get_new_handlerv");
 
 	return get ? get() : NULL;
 }
@@ -29,7 +41,7 @@ static new_handler current_handler(void)
 /* Throws std::bad_alloc. */
 static void throw_bad_alloc(void)
 {
-	void (*throw)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "_ZSt17__throw_bad_allocv");
+	void (*throw)(void) = (void (*)(void))cxx_function("_ZSt17__throw_bad_allocv");
 
 	if (throw)
 		throw();
