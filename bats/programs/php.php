@@ -79,10 +79,10 @@ function cycles(): int
 	return gc_collect_cycles() >= 0 ? count($node->children) : -1;
 }
 
-function generators(): int
+function generators(int $rounds): int
 {
-	$numbers = (function () {
-		for ($i = 0; $i < 20000; $i++) {
+	$numbers = (function () use ($rounds) {
+		for ($i = 0; $i < $rounds; $i++) {
 			yield $i => str_repeat('g', $i % 30);
 		}
 	})();
@@ -101,4 +101,4 @@ if (PHP_SAPI === 'cli') {
 	show('strings', strings());
 	show('cycles', cycles());
 }
-show('generators', generators());
+show('generators', generators($rounds));

@@ -27,4 +27,4 @@ find unpacked -type f -name 'file*' -size -4k -print0 | sort -z | xargs -0 -n 5 
 grep -rchE '^([0-9])\1+$' tree | paste -sd+ | sha256sum
 find unpacked -type d | sort | while read -r directory; do
 	ls -1 "$directory" | wc -l
-done | tr '\n' ' '
+done | sort | uniq -c
