@@ -115,18 +115,19 @@ $O/systemd/test/vatalloc-generator: $(SYSTEMD_GENERATOR:%=systemd/%.c) $(CONF_TE
 	$(Q)$(CC) $(SYSTEMD_CPPFLAGS) -U_FORTIFY_SOURCE -std=gnu11 $(WARN_FLAGS) $(SANITIZE) -o $@ $(filter %.c,$^)
 	$(Q)ln -sf vatalloc-generator $(@D)/vatalloc-user-generator
 
-# Each template serves both managers too; its helper is told which.
+# Each template serves both managers too. Its helper is told which, and lines that begin with
+# @SYSTEM@ are for the system's alone.
 LIBEXECDIR := /usr/libexec
 SYSTEMD_UNITS := vatalloc@.service vatalloc-apply@.service
 SYSTEMD_UNITS_BUILT := $(SYSTEMD_UNITS:%=$O/systemd/system/%) $(SYSTEMD_UNITS:%=$O/systemd/user/%)
 
-$O/systemd/system/%: systemd/%.in
+$O/systemd/system/%: systemd/%.in systemd/module.mk
 	$(Q)mkdir -p $(@D)
-	$(Q)sed 's,@LIBEXECDIR@,$(LIBEXECDIR),; s,@FLAGS@,,' $< > $@
+	$(Q)sed 's,@LIBEXECDIR@,$(LIBEXECDIR),; s,@FLAGS@,,; s,^@SYSTEM@,,' $< > $@
 
-$O/systemd/user/%: systemd/%.in
+$O/systemd/user/%: systemd/%.in systemd/module.mk
 	$(Q)mkdir -p $(@D)
-	$(Q)sed 's,@LIBEXECDIR@,$(LIBEXECDIR),; s,@FLAGS@,--user ,' $< > $@
+	$(Q)sed '/^@SYSTEM@/d; s,@LIBEXECDIR@,$(LIBEXECDIR),; s,@FLAGS@,--user ,' $< > $@
 
 BUILD += $O/systemd/vatalloc-user-generator $O/systemd/test/vatalloc-generator $(SYSTEMD_UNITS_BUILT)
 
