@@ -13,15 +13,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "../conf/conf.h"
 #include "auto.h"
-#include "files.h"
 #include "fragment.h"
+#include "output.h"
+#include "preload.h"
 #include "sandbox.h"
 #include "unit.h"
 
@@ -74,75 +74,17 @@ struct generator {
 
 /* What the files of one service say that matters to us. */
 struct service {
-	char *preload;	    /* its own LD_PRELOAD, as Environment= says it; NULL: none */
-	bool options;	    /* it sets VATALLOC_OPTIONS by itself */
-	bool unset;	    /* UnsetEnvironment=LD_PRELOAD */
-	struct files files; /* EnvironmentFile= */
+	struct preload preload;
 	struct sandbox sandbox;
 	char *last; /* the last drop-in that would undo ours; NULL: none */
 };
 
 static void free_service(struct service *service)
 {
-	free(service->preload);
-	files_free(&service->files);
+	preload_free(&service->preload);
 	free(service->last);
 }
 #define auto_service __attribute__((cleanup(free_service)))
-
-static int replace(char **text, const char *with)
-{
-	char *copy = with ? strdup(with) : NULL;
-
-	if (with && !copy)
-		return -ENOMEM;
-	free(*text);
-	*text = copy;
-	return 0;
-}
-
-/* The value, if `assignment` is one of the variable `name`. */
-static char *value_of(char *assignment, const char *name)
-{
-	size_t length = strlen(name);
-
-	return strncmp(assignment, name, length) == 0 && assignment[length] == '='
-		       ? assignment + length + 1
-		       : NULL;
-}
-
-/* Says in `undoes` whether an LD_PRELOAD set before would be gone. */
-static int assign_environment(struct service *service, char *value, bool *undoes)
-{
-	int error = 0, r = 0;
-	char *word;
-
-	*undoes = !*value;
-	if (!*value) {
-		service->options = false;
-		return replace(&service->preload, NULL);
-	}
-	while (r == 0 && (word = fragment_word(&value, true, &error)))
-		if (value_of(word, "LD_PRELOAD")) {
-			*undoes = true;
-			r = replace(&service->preload, value_of(word, "LD_PRELOAD"));
-		} else if (value_of(word, "VATALLOC_OPTIONS")) {
-			service->options = true;
-		}
-	return r;
-}
-
-static void assign_unset(struct service *service, char *value)
-{
-	int error = 0;
-	char *word;
-
-	if (!*value)
-		service->unset = false;
-	while ((word = fragment_word(&value, true, &error)))
-		if (strcmp(word, "LD_PRELOAD") == 0)
-			service->unset = true;
-}
 
 static bool is_one_of(const char *key, const char *const *keys)
 {
@@ -156,204 +98,30 @@ static int assign(
 	const char *section, const char *key, char *value, const char *file, void *userdata)
 {
 	/* Of these every line counts, in its place: the first says whether a list allows or
-	 * forbids, and the last file wins. Ours must come after them all. */
-	static const char *const ordered[] = {
-		"SystemCallFilter", "RestrictAddressFamilies", "EnvironmentFile", NULL};
+	 * forbids. Ours must come after them all. */
+	static const char *const ordered[] = {"SystemCallFilter", "RestrictAddressFamilies", NULL};
 	/* An empty one of these starts afresh. */
 	static const char *const lists[] = {"BindReadOnlyPaths", "BindPaths", "ExecPaths", NULL};
 	struct service *service = userdata;
-	bool undoes = is_one_of(key, ordered) || (!*value && is_one_of(key, lists));
-	int r = 0;
+	bool undoes, reset = !*value;
+	char *last;
+	int r;
 
 	if (strcmp(section, "Service") != 0)
 		return 0;
 	sandbox_assign(&service->sandbox, key, value, LIBRARY_FILE);
-	if (strcmp(key, "Environment") == 0)
-		r = assign_environment(service, value, &undoes);
-	else if (strcmp(key, "UnsetEnvironment") == 0)
-		assign_unset(service, value);
-	else if (strcmp(key, "EnvironmentFile") == 0 && *value)
-		r = files_add(&service->files, strdup(value));
-	else if (strcmp(key, "EnvironmentFile") == 0)
-		files_free(&service->files);
-	if (r == 0 && undoes && strcmp(file, DROPIN) > 0)
-		r = replace(&service->last, file);
-	return r;
-}
-
-/* A value between double quotes, escaped as systemd's unit files and environment files both
- * understand it. */
-static void write_quoted(FILE *stream, const char *text)
-{
-	for (; *text; text++)
-		if (*text == '"' || *text == '\\')
-			fprintf(stream, "\\%c", *text);
-		else if ((unsigned char)*text < ' ')
-			fprintf(stream, "\\x%02x", *text);
-		else
-			fputc(*text, stream);
-}
-
-/* Creates `name` in the directory of drop-ins of `unit`, all of it or nothing, and never over
- * something that is there. */
-static int write_file(const struct generator *generator, const char *unit, const char *name,
-	const char *text, size_t length)
-{
-	auto_free char *dir = NULL, *file = NULL, *temporary = NULL;
-	auto_close int fd = -1;
-	int r = 0;
-
-	if (asprintf(&dir, "%s/%s.d", generator->destination, unit) < 0 ||
-		asprintf(&file, "%s/%s", dir, name) < 0 ||
-		asprintf(&temporary, "%s/.%s.%d", dir, name, (int)getpid()) < 0)
-		return -ENOMEM;
-	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	while (r == 0 && length) {
-		ssize_t n = write(fd, text, length);
-
-		if (n < 0) {
-			r = -errno;
-		} else {
-			text += n;
-			length -= (size_t)n;
-		}
-	}
-	if (r == 0 && renameat2(AT_FDCWD, temporary, AT_FDCWD, file, RENAME_NOREPLACE) < 0)
-		r = -errno;
+	r = preload_assign(&service->preload, key, value, &undoes);
 	if (r < 0)
-		unlink(temporary);
-	return r;
-}
-
-/* A stream for one file, and the file written when it is closed. */
-struct output {
-	FILE *stream;
-	char *text;
-	size_t length;
-};
-
-static int output_open(struct output *output)
-{
-	*output = (struct output){0};
-	output->stream = open_memstream(&output->text, &output->length);
-	return output->stream ? 0 : -ENOMEM;
-}
-
-static int output_write(struct output *output, const struct generator *generator, const char *unit,
-	const char *name)
-{
-	int r = fclose(output->stream) == 0 ? 0 : -ENOMEM;
-
-	if (r == 0)
-		r = write_file(generator, unit, name, output->text, output->length);
-	free(output->text);
-	return r;
-}
-
-/* The specifiers that make sense in the name of an EnvironmentFile=. -EINVAL for others. */
-static int expand(const char *text, const char *id, const char *root, char **ret)
-{
-	const char *at = strchr(id, '@'), *dot = strrchr(id, '.');
-	auto_free char *expanded = NULL;
-	size_t size;
-	FILE *stream = open_memstream(&expanded, &size);
-
-	if (!stream)
+		return r;
+	undoes = undoes || is_one_of(key, ordered) || (reset && is_one_of(key, lists));
+	if (!undoes || strcmp(file, DROPIN) <= 0)
+		return 0;
+	last = strdup(file);
+	if (!last)
 		return -ENOMEM;
-	fputs(root, stream);
-	for (; *text; text++) {
-		if (*text != '%') {
-			fputc(*text, stream);
-			continue;
-		}
-		text++;
-		if (*text == 'n')
-			fputs(id, stream);
-		else if (*text == 'N')
-			fprintf(stream, "%.*s", (int)(dot - id), id);
-		else if (*text == 'p')
-			fprintf(stream, "%.*s", (int)((at ? at : dot) - id), id);
-		else if (*text == 'i' && at)
-			fprintf(stream, "%.*s", (int)(dot - at - 1), at + 1);
-		else if (*text == '%')
-			fputc('%', stream);
-		else {
-			fclose(stream);
-			return -EINVAL;
-		}
-	}
-	if (fclose(stream) != 0)
-		return -ENOMEM;
-	*ret = take(expanded);
+	free(service->last);
+	service->last = last;
 	return 0;
-}
-
-/* LD_PRELOAD from one environment file. Only the plain forms: NAME=value, quoted or not. */
-static int read_environment_file(const char *path, char **preload)
-{
-	auto_file FILE *stream = NULL;
-	auto_free char *line = NULL;
-	struct stat st;
-	size_t room = 0;
-	int r = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-	if (fd < 0)
-		return 0;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > CONF_FILE_MAX) {
-		close(fd);
-		return 0;
-	}
-	stream = fdopen(fd, "r");
-	if (!stream) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while (r == 0 && getline(&line, &room, stream) >= 0) {
-		char *value = value_of(line + strspn(line, " \t"), "LD_PRELOAD");
-		int error = 0;
-
-		if (!value)
-			continue;
-		/* A value with space in it is quoted, or ends at the line's end. */
-		if (*value == '"' || *value == '\'') {
-			value = fragment_word(&value, true, &error);
-		} else {
-			size_t length = strcspn(value, "\r\n");
-
-			while (length && (value[length - 1] == ' ' || value[length - 1] == '\t'))
-				length--;
-			value[length] = '\0';
-		}
-		if (value)
-			r = replace(preload, value);
-	}
-	return r;
-}
-
-/* What the unit's EnvironmentFile= say of LD_PRELOAD now; they win over any Environment=. */
-static int read_environment_files(const struct generator *generator, const char *id,
-	const struct service *service, char **preload)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < service->files.n; i++) {
-		const char *pattern = service->files.path[i];
-		auto_free char *expanded = NULL;
-		glob_t found = {0};
-
-		r = expand(pattern + (*pattern == '-'), id, generator->root, &expanded);
-		if (r == 0 && glob(expanded, 0, NULL, &found) == 0)
-			for (size_t k = 0; r == 0 && k < found.gl_pathc; k++)
-				r = read_environment_file(found.gl_pathv[k], preload);
-		globfree(&found);
-		if (r == -EINVAL)
-			r = 0;
-	}
-	return r;
 }
 
 /* Puts a file of our own behind those that set LD_PRELOAD. */
@@ -373,7 +141,7 @@ static int write_environment_file(const struct generator *generator, const char 
 		library);
 	write_quoted(output.stream, preload);
 	fputs("\"\n", output.stream);
-	r = output_write(&output, generator, id, name);
+	r = output_write(&output, generator->destination, id, name);
 	if (r < 0)
 		return r;
 	if (strncmp(destination, generator->root, strlen(generator->root)) == 0)
@@ -404,19 +172,19 @@ static void write_header(const struct instance *instances, size_t n,
 	}
 }
 
-static void write_environment(const struct service *service, const char *library,
+static void write_environment(const struct preload *preload, const char *library,
 	const struct conf_settings *settings, FILE *stream)
 {
 	char options[512];
 
 	fprintf(stream, "Environment=\"LD_PRELOAD=%s", library);
-	if (service->preload && *service->preload) {
+	if (preload->environment && *preload->environment) {
 		fputc(':', stream);
 		/* A specifier (%h) is still one: systemd expands it in our line. */
-		write_quoted(stream, service->preload);
+		write_quoted(stream, preload->environment);
 	}
 	fputs("\"\n", stream);
-	if (service->options)
+	if (preload->options)
 		return;
 	conf_format_options(settings, options, sizeof(options));
 	fprintf(stream, "Environment=\"VATALLOC_OPTIONS=%s\"\n", options);
@@ -427,7 +195,7 @@ static int write_service(
 	const struct generator *generator, const struct instance *instances, size_t n)
 {
 	auto_service struct service service = {0};
-	auto_free char *file_preload = NULL, *name = NULL;
+	auto_free char *name = NULL;
 	const char *id = instances->id, *library;
 	struct conf_settings settings;
 	struct output output;
@@ -436,13 +204,13 @@ static int write_service(
 
 	r = fragment_read(generator->fragments, id, assign, &service);
 	if (r == 0)
-		r = read_environment_files(generator, id, &service, &file_preload);
+		r = preload_read_files(&service.preload, id, generator->root);
 	if (r < 0)
 		return r;
-	if (service.unset)
+	if (service.preload.unset)
 		say(LOG_WARNING, "%s has UnsetEnvironment=LD_PRELOAD, which keeps vatalloc out",
 			id);
-	if (service.sandbox.library_unreachable)
+	if (service.sandbox.unreachable)
 		say(LOG_WARNING, "InaccessiblePaths= of %s covers " LIBRARY_FILE, id);
 
 	conf_for_unit(generator->conf, id, &settings);
@@ -462,18 +230,18 @@ static int write_service(
 	for (size_t i = 0; i < n; i++)
 		fprintf(output.stream, "Wants=%s\n", instances[i].unit);
 	fputs("\n[Service]\n", output.stream);
-	write_environment(&service, library, &settings, output.stream);
-	if (file_preload && *file_preload)
-		r = write_environment_file(generator, id, library, file_preload, output.stream);
+	write_environment(&service.preload, library, &settings, output.stream);
+	if (service.preload.from_files && *service.preload.from_files)
+		r = write_environment_file(
+			generator, id, library, service.preload.from_files, output.stream);
 	sandbox_write(&service.sandbox, for_reports, LIBRARY_FILE, output.stream);
 	if (r == 0 && service.last && asprintf(&name, "%s-vatalloc.conf", service.last) < 0)
 		r = -ENOMEM;
 	if (r < 0) {
-		fclose(output.stream);
-		free(output.text);
+		output_drop(&output);
 		return r;
 	}
-	r = output_write(&output, generator, id, name ? name : DROPIN);
+	r = output_write(&output, generator->destination, id, name ? name : DROPIN);
 	if (r < 0 || !name)
 		return r;
 
@@ -483,7 +251,7 @@ static int write_service(
 	write_header(instances, n, NULL, output.stream);
 	fprintf(output.stream, "# The settings are in %s, because %s would undo them here.\n", name,
 		service.last);
-	return output_write(&output, generator, id, DROPIN);
+	return output_write(&output, generator->destination, id, DROPIN);
 }
 
 /* vatalloc@.service is ordered after %i.service, which is right for all instances but those
@@ -503,7 +271,7 @@ static int write_instance(const struct generator *generator, const struct instan
 	write_header(instance, 1, NULL, output.stream);
 	fprintf(output.stream, "\n[Unit]\nAfter=%s\nPartOf=%s\n", instance->wanted,
 		instance->wanted);
-	return output_write(&output, generator, instance->unit, DROPIN);
+	return output_write(&output, generator->destination, instance->unit, DROPIN);
 }
 
 /* Takes one symlink, if it is of an instance of ours. */

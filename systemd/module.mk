@@ -10,7 +10,7 @@ SYSTEMD_CTL := vatallocctl ctl_config ctl_crashes ctl_run ctl_status ctl_verify 
 	crash explain image journal map pager process service status symbols table text
 SYSTEMD_REPORTER := reporter core core_file crash explain map text throttle
 
-SYSTEMD_GENERATOR := generator fragment sandbox
+SYSTEMD_GENERATOR := generator fragment output preload sandbox
 
 SYSTEMD_PROGRAMS := vatallocctl vatalloc-reporter vatalloc-generator
 

@@ -216,7 +216,7 @@ void sandbox_assign(
 	else if (strcmp(key, "TemporaryFileSystem") == 0)
 		assign_tmpfs(sandbox, copy, library);
 	else if (strcmp(key, "InaccessiblePaths") == 0)
-		assign_paths(&sandbox->library_unreachable, copy, library);
+		assign_paths(&sandbox->unreachable, copy, library);
 	else if (strcmp(key, "NoExecPaths") == 0)
 		assign_paths(&sandbox->no_exec, copy, library);
 }
@@ -286,7 +286,7 @@ void sandbox_write(
 		write_calls("", missing & TO_REPORT, stream);
 		missing &= ~TO_REPORT;
 	}
-	/* systemd of bookworm refuses to start a unit in which such a line says what the unit says. */
+	/* With the same error twice, systemd of bookworm does not start the unit. */
 	if (missing & (TO_REPORT | CAN_FAIL) && !sandbox->not_deadly) {
 		fputs("# The library can do without these, but would be killed for them.\n",
 			stream);

@@ -30,7 +30,7 @@ struct sandbox {
 	bool no_api_mounts;	   /* MountAPIVFS=no */
 	bool hides_library;	   /* a file system of the unit's own lies over it */
 	bool hides_journal;	   /* ... or over the journal's socket */
-	bool library_unreachable;  /* InaccessiblePaths= */
+	bool unreachable;	   /* InaccessiblePaths= */
 	bool no_exec;		   /* NoExecPaths= */
 };
 
