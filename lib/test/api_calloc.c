@@ -21,7 +21,7 @@ static void zeroed_after_reuse(void)
 {
 	enum { N = 64 };
 
-	for (size_t size = 8; size <= 4 * MIB; size += size / 3 + 1) {
+	for (size_t size = 8; size <= often(4096, 512) * KIB; size += size / 3 + 1) {
 		void *p[N];
 		unsigned n = size > 16 * KIB ? often(size > 256 * KIB ? 4 : N, 2) : N;
 

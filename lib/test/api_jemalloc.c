@@ -13,9 +13,15 @@ static const size_t sizes[] = {
 	1, 8, 16, 17, 100, 1000, 4096, 5000, 20000, 100000, 1 << 20, 9 << 20};
 #define N_SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
+/* The largest take the longest. */
+static unsigned n_sizes(void)
+{
+	return often(N_SIZES, N_SIZES - 2);
+}
+
 static void plain(void)
 {
-	for (unsigned i = 0; i < N_SIZES; i++) {
+	for (unsigned i = 0; i < n_sizes(); i++) {
 		void *p = hide(mallocx(sizes[i], 0));
 
 		CHECK(p && is_aligned(p, 8), "mallocx(%zu, 0) gave %p", sizes[i], p);
@@ -28,7 +34,7 @@ static void plain(void)
 static void alignment(void)
 {
 	for (int log = 0; log <= 22; log++)
-		for (unsigned i = 0; i < N_SIZES; i++) {
+		for (unsigned i = 0; i < n_sizes(); i++) {
 			void *p = hide(mallocx(sizes[i], MALLOCX_LG_ALIGN(log)));
 			void *q = hide(mallocx(sizes[i], MALLOCX_ALIGN((size_t)1 << log)));
 
@@ -44,8 +50,8 @@ static void alignment(void)
 
 static void zero(void)
 {
-	for (unsigned round = 0; round < 50; round++)
-		for (unsigned i = 0; i < N_SIZES - 1; i++) {
+	for (unsigned round = 0; round < often(50, 10); round++)
+		for (unsigned i = 0; i < n_sizes() - 1; i++) {
 			void *p = hide(mallocx(sizes[i], MALLOCX_ZERO));
 
 			CHECK(p && first_nonzero(p, sizes[i]) == sizes[i], "size %zu, byte %zu",
@@ -58,8 +64,8 @@ static void zero(void)
 /* A grown object is zero from its old usable size on. */
 static void zero_realloc(void)
 {
-	for (unsigned round = 0; round < 20; round++)
-		for (unsigned i = 0; i + 1 < N_SIZES; i++) {
+	for (unsigned round = 0; round < often(20, 5); round++)
+		for (unsigned i = 0; i + 1 < n_sizes(); i++) {
 			void *p = hide(mallocx(sizes[i], MALLOCX_ZERO));
 			size_t old = sallocx(p, 0), larger = sizes[i + 1] + old;
 
@@ -75,8 +81,8 @@ static void zero_realloc(void)
 
 static void resize(void)
 {
-	for (unsigned from = 0; from < N_SIZES; from++)
-		for (unsigned to = 0; to < N_SIZES; to++) {
+	for (unsigned from = 0; from < n_sizes(); from++)
+		for (unsigned to = 0; to < n_sizes(); to++) {
 			size_t common = sizes[from] < sizes[to] ? sizes[from] : sizes[to];
 			void *p = hide(mallocx(sizes[from], 0));
 
@@ -93,8 +99,8 @@ static void resize(void)
 /* xallocx never moves: it says how large the object is afterwards, and that is true. */
 static void in_place(void)
 {
-	for (unsigned i = 0; i < N_SIZES; i++)
-		for (unsigned k = 0; k < N_SIZES; k++) {
+	for (unsigned i = 0; i < n_sizes(); i++)
+		for (unsigned k = 0; k < n_sizes(); k++) {
 			void *p = hide(mallocx(sizes[i], 0));
 			size_t old = sallocx(p, 0), real;
 			/* jemalloc 5.3 grows by less than it may with extra bytes, and says it did
@@ -182,7 +188,7 @@ static void arena_and_tcache(void)
 /* One heap: what malloc gave, dallocx takes, and the other way round. */
 static void mixed(void)
 {
-	for (unsigned i = 0; i < N_SIZES; i++) {
+	for (unsigned i = 0; i < n_sizes(); i++) {
 		void *p = hide(malloc(sizes[i])), *q = hide(mallocx(sizes[i], 0));
 
 		CHECK(sallocx(p, 0) == malloc_usable_size(p));
