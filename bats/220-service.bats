@@ -144,6 +144,30 @@ restart() {
 	each restart
 }
 
+automatic_restart() {
+	local before
+	unit phoenix <<< $'[Service]\nExecStart=/bin/sleep infinity\nRestart=always\nRestartSec=0'
+	inside systemctl daemon-reload
+	inside systemctl start phoenix
+	inside systemctl enable --now --quiet vatalloc@phoenix
+	before=$(started_at vatalloc@phoenix)
+	inside systemctl kill --signal=KILL phoenix
+	eventually started_after "$before" vatalloc@phoenix
+	settled
+	protected phoenix
+	assert_equal "$(state_of vatalloc@phoenix)" active
+	forget phoenix
+}
+
+started_after() {
+	local now
+	now=$(started_at "$2" 2> /dev/null) && [ "$now" -gt "$1" ]
+}
+
+@test "a start by Restart= is checked as well" {
+	each automatic_restart
+}
+
 disable_now() {
 	inside systemctl disable --now vatalloc@nginx
 	settled
@@ -435,11 +459,6 @@ soft_reboot() {
 	refute_output --partial 'ordering cycle on'
 	inside systemctl disable --now vatalloc@nginx
 	forget early
-}
-
-started_after() {
-	local now
-	now=$(started_at "$2" 2> /dev/null) && [ "$now" -gt "$1" ]
 }
 
 @test "it is there from boot" {
