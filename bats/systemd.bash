@@ -62,7 +62,7 @@ machine_root() {
 			flock 9
 			[[ ! -d $root ]] || exit 0
 			rm -rf "$root.new"
-			nice mmdebstrap --quiet --mode=root --variant=minbase \
+			nice mmdebstrap --quiet --mode=root --aptopt='Acquire::Retries "3"' --variant=minbase \
 				--include="$machine_packages" "$suite" "$root.new" \
 				"$(machine_mirror)" >&2 || exit 1
 			rm -f "$root.new"/var/cache/apt/*.bin
