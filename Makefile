@@ -89,7 +89,9 @@ LIB_CFLAGS := -std=gnu11 -O2 -g $(WARN_FLAGS) -fPIC -fvisibility=hidden -ftls-mo
 	-fasynchronous-unwind-tables
 LIB_LDFLAGS := -shared -Wl,-soname,libvatalloc.so -Wl,--version-script=lib/libvatalloc.map \
 	-Wl,--exclude-libs,ALL -Wl,-z,relro,-z,now,-z,nodlopen,-z,defs,-z,noexecstack
-LIB_LIBS := -Wl,--as-needed -lm -lgcc_s
+# The library needs libc and nothing else: a sandbox that lacks another library it needed would keep
+# the service from starting.
+LIB_LIBS := -static-libgcc -Wl,--as-needed
 
 # The compiler must not turn the body of our calloc into a call of calloc, and the like.
 $(O)/lib/preload.o $(O)/lib/preload%.o: FILE_CFLAGS := -fno-builtin
@@ -131,7 +133,8 @@ $(O)/lib/slot_jemalloc.a: Makefile $(if $(CROSS),$(O)/sysroot.done) $(O)/flags
 		{ print $$3, "slot_" $$3 } END { print "mmap slot_mmap"; \
 		print "secure_getenv slot_getenv"; print "readlink slot_readlink"; \
 		print "pthread_key_create slot_key_create"; \
-		print "pthread_setspecific slot_key_set" }' | sort -u > $@.rename
+		print "pthread_setspecific slot_key_set"; \
+		print "exp slot_exp"; print "log slot_log"; print "round slot_round" }' | sort -u > $@.rename
 	$(Q)grep -q '^malloc slot_malloc$$' $@.rename
 	$(Q)$(OBJCOPY) --redefine-syms=$@.rename $@.all $@
 	$(Q)rm -f $@.all

@@ -13,10 +13,6 @@
  * always be made, and where nothing is left behind in the directory or image of the admin. */
 #define LIBRARY_IN_ROOT "/run/vatalloc/libvatalloc.so"
 
-/* What the library is linked with besides the C library. */
-#define LIBM   "/usr/lib/" VATALLOC_TRIPLET "/libm.so.6"
-#define LIBGCC "/usr/lib/" VATALLOC_TRIPLET "/libgcc_s.so.1"
-
 /* The system calls that the library makes and that systemd's @default, always allowed, lacks. What
  * the dynamic loader needs for any library (openat, read, fstat, close) is not listed. */
 enum call {
@@ -264,7 +260,7 @@ static void write_mounts(
 	if (sandbox->no_exec && (rooted || !has_root(sandbox)))
 		fprintf(stream,
 			"# NoExecPaths= of the unit would keep the library from being mapped.\n"
-			"ExecPaths=%s -" LIBM " -" LIBGCC "\n",
+			"ExecPaths=%s\n",
 			rooted ? "+" LIBRARY_IN_ROOT : library);
 }
 
