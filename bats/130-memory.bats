@@ -51,7 +51,7 @@ stays_small() {
 }
 
 @test "address mode: a small daemon stays small" {
-	stays_small address churn fifo 1024 1 1 24
+	stays_small address churn fifo 1024 1 1 32
 }
 
 # Runs the program in mode $1 where system calls fail as WITHOUT says: "ERROR CALL[,CALL...]".

@@ -16,7 +16,7 @@
 #include <pthread.h>
 
 #define RING	  (1u << 20) /* objects a thread can have */
-#define SURVIVORS 8192
+#define SURVIVORS 8192 /* of which a thread can have at most so many, and a tenth of its heap */
 #define MOST	  16
 
 enum pattern { FIFO, RANDOM, GROW, LARGE, WAVES };
@@ -28,6 +28,7 @@ struct heap {
 	void **ring; /* from `oldest` to `next`, modulo RING */
 	unsigned oldest, next;
 	void *survivors[SURVIVORS];
+	size_t survivors_bytes;
 };
 
 static struct heap heaps[MOST];
@@ -72,7 +73,16 @@ static void *grown(struct heap *h, void *p)
 	return new;
 }
 
-/* The oldest goes; or stays, in the place of another that stayed before. */
+static void drop_survivor(struct heap *h, unsigned at)
+{
+	if (!h->survivors[at])
+		return;
+	h->survivors_bytes -= malloc_usable_size(h->survivors[at]);
+	release(h, h->survivors[at]);
+	h->survivors[at] = NULL;
+}
+
+/* The oldest goes; or stays, in the place of others that stayed before. */
 static void let_go(struct heap *h)
 {
 	void *p = h->ring[h->oldest++ % RING];
@@ -82,9 +92,12 @@ static void let_go(struct heap *h)
 		release(h, p);
 		return;
 	}
-	at = (unsigned)(next_random(&h->seed) % SURVIVORS);
-	if (h->survivors[at])
-		release(h, h->survivors[at]);
+	h->survivors_bytes += malloc_usable_size(p);
+	do {
+		at = (unsigned)(next_random(&h->seed) % SURVIVORS);
+		drop_survivor(h, at);
+	} while (h->survivors_bytes > h->live_most / 10 &&
+		 h->survivors_bytes > malloc_usable_size(p));
 	h->survivors[at] = p;
 }
 
