@@ -223,6 +223,48 @@ seen_to() {
 	[ "$(inside cat /var/lib/vatalloc/cursor)" = "$last" ] && dumps_of "$1" "$2"
 }
 
+# Of a service of joe's: the core dump's entry is in joe's journal.
+of_a_user() {
+	inside sh -c 'id joe > /dev/null 2>&1 || useradd -m -u 1234 joe
+		mkdir -p /home/joe/.config/systemd/user /var/log/journal /run/systemd/system/user@1234.service.d
+		for name in told mute; do
+			printf "[Service]\nExecStart=/usr/local/bin/bug uaf-large\nEnvironment=\"LD_PRELOAD=/usr/\$LIB/vatalloc/libvatalloc.so\"\n" \
+				> /home/joe/.config/systemd/user/$name.service
+		done
+		printf "Environment=VATALLOC_OPTIONS=journal=no\nStandardError=null\n" \
+			>> /home/joe/.config/systemd/user/mute.service
+		chown -R joe: /home/joe
+		# pam_systemd would say so, where it is installed
+		printf "[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/1234\n" \
+			> /run/systemd/system/user@1234.service.d/test.conf
+		journalctl --flush
+		systemctl daemon-reload; systemctl start user@1234'
+	joe systemctl --user start told mute
+	run joe vatallocctl --user status --no-legend told
+	assert_output --regexp '^told.service '
+	eventually reported_user mute
+	run inside vatallocctl crashes --json=short -u mute
+	assert_output --partial '"unit":"user@1234.service","user_unit":"mute.service"'
+	assert_output --partial '"source":"reporter"'
+	run joe vatallocctl crashes --json=short
+	assert_output --partial '"user_unit":"told.service"'
+	assert_output --partial '"source":"process"'
+	inside systemctl stop user@1234
+}
+
+joe() {
+	inside setpriv --reuid=joe --regid=joe --init-groups env HOME=/home/joe \
+		XDG_RUNTIME_DIR=/run/user/1234 "$@"
+}
+
+reported_user() {
+	[ "$(entries "MESSAGE_ID=$crash_id" "OBJECT_SYSTEMD_USER_UNIT=$1.service")" = 1 ]
+}
+
+@test "a user's own services" {
+	each of_a_user
+}
+
 # Each start is a crash: three are looked at, the rest are counted.
 loop() {
 	local i

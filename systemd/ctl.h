@@ -72,7 +72,8 @@ int set_clean(struct table *table, size_t column, const char *text);
 
 uint64_t now_usec(void);
 
-/* "nginx" is nginx.service, and "php8.2-fpm" php8.2-fpm.service; the caller frees it. NULL for want of memory. */
+/* "nginx" is nginx.service, and "php8.2-fpm" php8.2-fpm.service; the caller frees it. NULL for want
+ * of memory. */
 char *unit_name(const char *name);
 
 /* Connects to the manager that --user chooses; returns an exit status. */

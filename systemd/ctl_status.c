@@ -25,7 +25,8 @@ static int find_units(struct names *names)
 			service_of_process(pids[i], arg.user, &unit) < 0)
 			continue;
 		len = strlen(unit);
-		if (len > 8 && !strcmp(unit + len - 8, ".service"))
+		/* What a user's manager runs is that user's to ask for. */
+		if (len > 8 && !strcmp(unit + len - 8, ".service") && strncmp(unit, "user@", 5))
 			r = add_name(names, unit);
 	}
 	return r < 0 ? r : 0;

@@ -508,7 +508,8 @@ static bool not_executed_yet(const struct process *process)
 {
 	const char *slash = process->program ? strrchr(process->program, '/') : NULL;
 
-	return slash && process->name[0] == '(' &&
+	/* One of a user's manager stays as it is for its whole life. */
+	return slash && process->name[0] == '(' && strcmp(process->name, "(sd-pam)") &&
 	       (!strcmp(slash + 1, "systemd") || !strcmp(slash + 1, "systemd-executor"));
 }
 

@@ -243,7 +243,8 @@ static int open_coredumps(sd_journal **ret)
 	auto_journal sd_journal *journal = NULL;
 	int r;
 
-	r = sd_journal_open(&journal, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
+	/* All of them: of a user's process the entry is in that user's journal. */
+	r = sd_journal_open(&journal, SD_JOURNAL_LOCAL_ONLY);
 	if (r >= 0)
 		r = sd_journal_set_data_threshold(journal, 0);
 	if (r >= 0)
