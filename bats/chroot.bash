@@ -66,7 +66,8 @@ chroot_make() {
 }
 
 in_chroot() {
-	local root=$1 directory user=${CHROOT_USER-} variables=() name
+	local root directory user=${CHROOT_USER-} variables=() name
+	root=$(realpath "$1")
 	directory=$(realpath "$2")
 	shift 2
 	for name in DEB_BUILD_OPTIONS DEB_BUILD_PROFILES; do

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+#
+# packages: the Debian packages of this tree, for the bats files of the 4NN series.
+#
+#   requires_chroot             skip unless this computer can make chroots
+#   packages SUITE              the directory with those of SUITE, which are built if a file of the tree
+#                               is newer
+#   old_packages SUITE          version 0.0.9, made of the same tree, but with another vatalloc.conf
+#   build LOG ARGUMENT...       debian/build-package ARGUMENT...; on failure the end of LOG is shown
+
+. "${BASH_SOURCE[0]%/*}/chroot.bash"
+
+packages_top=$chroot_top
+packages_machine=$(dpkg --print-architecture)
+
+requires_chroot() {
+	requires root mmdebstrap unshare setpriv
+	unshare --mount --pid --fork true 2> /dev/null || skip 'needs namespaces'
+}
+
+build() {
+	local log=$1
+	shift
+	mkdir -p "$(dirname "$log")"
+	"$packages_top/debian/build-package" "$@" > "$log" 2>&1 < /dev/null 3>&- || {
+		tail -n 40 "$log" >&2
+		return 1
+	}
+}
+
+# Whether the packages in directory $1 are newer than what they are made from. What git has ignored
+# is not looked at: it is in build/.
+packages_fresh() {
+	local changes
+	changes=$(compgen -G "$1/vatalloc_*_$packages_machine.changes" | head -n 1)
+	[[ $changes && -z $(find "$packages_top" -path "$packages_top/build" -prune -o \
+		-path "$packages_top/.git" -prune -o -type f -newer "$changes" -print -quit) ]]
+}
+
+packages() {
+	local directory=$packages_top/build/deb/$1
+	packages_fresh "$directory" || build "$directory/log" "$1" "$packages_machine" || return 1
+	echo "$directory"
+}
+
+old_packages() {
+	local directory=$packages_top/build/deb/old/$1
+	# shellcheck disable=SC2016 # for the tree it is run in
+	packages_fresh "$directory" ||
+		DEB_BUILD_OPTIONS='nocheck noautodbgsym terse parallel=2' build "$directory/log" -n -o "$directory" \
+			-p 'sed -i "1s/(.*)/(0.0.9-1)/" debian/changelog
+				sed -i "s/^# vatalloc: /&in its time, /" conf/vatalloc.conf' \
+			"$1" "$packages_machine" || return 1
+	echo "$directory"
+}
