@@ -7,7 +7,7 @@ load helpers
 
 # The names lib/libvatalloc.map makes global; they may be patterns.
 declared() {
-	sed 's,/\*.*\*/,,; s,#.*,,' "$VATALLOC_ROOT/lib/libvatalloc.map" | tr -s ' \t{};' '\n' |
+	sed 's,/\*.*\*/,,; s,#.*,,' "$VATALLOC_SOURCE/lib/libvatalloc.map" | tr -s ' \t{};' '\n' |
 		sed -n '/^global:$/,/^local:$/p' | grep -vE '^(global:|local:|)$'
 }
 
@@ -174,7 +174,7 @@ calloc_does_not_call_itself() {
 }
 
 @test "flags of the environment are added to the library's own" {
-	cd "$VATALLOC_ROOT"
+	cd "$VATALLOC_SOURCE"
 	run env -u CC CFLAGS=-Dmine_c CPPFLAGS=-Dmine_cpp LDFLAGS=-Wl,-O2 make -B -n V=1 lib
 	assert_success
 	assert_line --regexp ' -fPIC .*-ftls-model=initial-exec .* -Dmine_c '
@@ -183,7 +183,7 @@ calloc_does_not_call_itself() {
 }
 
 @test "make install puts one readable file in place" {
-	cd "$VATALLOC_ROOT"
+	cd "$VATALLOC_SOURCE"
 	run make install INSTALL= DESTDIR="$BATS_TEST_TMPDIR/root"
 	assert_success
 	run bash -c "cd '$BATS_TEST_TMPDIR/root' && find . -type f -printf '%m %p\n'"

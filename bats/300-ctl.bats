@@ -10,8 +10,6 @@ setup() {
 	top=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 	ctl=$top/build/systemd/vatallocctl
 	idle=$top/build/systemd/test/idle
-	# What the harness calls so is the source tree; for the programs it is where /etc is.
-	unset VATALLOC_ROOT
 	export VATALLOC_PAGER=cat
 }
 

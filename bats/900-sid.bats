@@ -19,15 +19,15 @@ in_sid() {
 setup_file() {
 	requires root mmdebstrap unshare
 	log=$BATS_FILE_TMPDIR/log
-	sid=$VATALLOC_ROOT/build/chroot/sid
+	sid=$VATALLOC_SOURCE/build/chroot/sid
 	export log sid
-	make -s -C "$VATALLOC_ROOT" build/chroot/sid.done > "$log" 2>&1 || {
+	make -s -C "$VATALLOC_SOURCE" build/chroot/sid.done > "$log" 2>&1 || {
 		tail -n 20 "$log"
 		return 1
 	}
 	rm -rf "$sid/srv/vatalloc"
 	mkdir "$sid/srv/vatalloc"
-	tar -C "$VATALLOC_ROOT" --exclude=./build --exclude=./.git -c . | tar -C "$sid/srv/vatalloc" -x
+	tar -C "$VATALLOC_SOURCE" --exclude=./build --exclude=./.git -c . | tar -C "$sid/srv/vatalloc" -x
 	in_sid make -C /srv/vatalloc -j2 lib tests > "$log" 2>&1 || {
 		grep -vE '^  [A-Z]+ ' "$log"
 		return 1

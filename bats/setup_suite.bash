@@ -2,7 +2,7 @@
 #
 # Before the first test: build what the tests use and say where it is.
 #
-#	VATALLOC_ROOT            the source tree
+#	VATALLOC_SOURCE            the source tree
 #	VATALLOC_LIB             the library for this machine
 #	VATALLOC_TEST_DIR        the programs of lib/test for this machine
 #	VATALLOC_QEMU            a QEMU that has MTE, or nothing, and then
@@ -11,12 +11,12 @@
 #	                         what run_mte runs under it, and the arm64 system it runs in
 
 setup_suite() {
-	VATALLOC_ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+	VATALLOC_SOURCE=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 	# Called by `make check`, this make is not a part of that one.
 	unset MAKEFLAGS MAKELEVEL MFLAGS
 
-	build=$VATALLOC_ROOT/build
-	make -C "$VATALLOC_ROOT" -j2 all
+	build=$VATALLOC_SOURCE/build
+	make -C "$VATALLOC_SOURCE" -j2 all
 
 	VATALLOC_LIB=$build/lib/libvatalloc.so
 	VATALLOC_TEST_DIR=$build/test
@@ -33,8 +33,8 @@ setup_suite() {
 	elif ! [ -d "$VATALLOC_SYSROOT" ]; then
 		VATALLOC_NO_QEMU='no build/arm64/sysroot: make deps'
 	else
-		make -C "$VATALLOC_ROOT" -j2 ARCH=arm64 all
+		make -C "$VATALLOC_SOURCE" -j2 ARCH=arm64 all
 	fi
-	export VATALLOC_ROOT VATALLOC_LIB VATALLOC_TEST_DIR VATALLOC_ARM64_LIB \
+	export VATALLOC_SOURCE VATALLOC_LIB VATALLOC_TEST_DIR VATALLOC_ARM64_LIB \
 		VATALLOC_ARM64_TEST_DIR VATALLOC_SYSROOT VATALLOC_QEMU VATALLOC_NO_QEMU
 }
