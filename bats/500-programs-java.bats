@@ -12,7 +12,7 @@ setup() {
 # A crash of the JVM leaves hs_err_pid*.log.
 java_session() {
 	run_program java "-XX:+Use$1GC" -Xmx128m "$programs/Churn.java"
-	! ls hs_err_pid*
+	! ls hs_err_pid* || fail 'the JVM crashed'
 }
 
 @test "a JVM with the serial collector compiles and runs the same" {

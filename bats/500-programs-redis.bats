@@ -55,7 +55,7 @@ benchmark_session() {
 	start_redis
 	redis-benchmark -s redis.sock -q -n 60000 -c 50 -P 4 -d 100 -r 20000 --csv \
 		-t set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100,mset > benchmark 2>&1
-	! grep -i error benchmark
+	! grep -i error benchmark || fail 'redis-benchmark had errors'
 	cut -d, -f1 benchmark
 	redis flushall
 	stop_server redis

@@ -45,7 +45,8 @@ varnish_session() {
 	varnishadm vcl.list | grep -c round
 	load_with_ab 5000 20 /part50.html -H 'Accept-Encoding: gzip'
 	# The manager starts a child that died anew: there must be none.
-	varnishadm panic.show 2>&1 | grep -o 'Child has not panicked'
+	! varnishadm panic.show > panic 2>&1
+	grep -o 'Child has not panicked' panic
 	stop_server varnish
 	stop_server nginx QUIT
 }

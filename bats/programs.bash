@@ -25,29 +25,46 @@ report_lines='vatalloc: |from LD_PRELOAD'
 count_notice="vatalloc: mode 'count' measures only, it protects nothing"
 crash_lines='signal[ =:#]*\(?(4|5|6|7|8|11)\b|SIG(SEGV|ABRT|BUS|ILL)|Segmentation fault|stack smashing'
 
+# Where programs run: `native`, or `arm64`, under QEMU with MTE, which cannot run another program.
+machine=native
 # The pass under way: a mode of the library, or `none`; and the directory of what is kept about it.
 pass=none
 pass_records=
 
 # One copy of the library that every user may read, whatever directory the tests lie in.
 program_library() {
-	local copy=$BATS_FILE_TMPDIR/libvatalloc.so
+	local library=$VATALLOC_LIB copy=$BATS_FILE_TMPDIR/$machine/libvatalloc.so
 
-	if [ ! -e "$copy" ]; then
-		install -m 644 "$VATALLOC_LIB" "$copy"
-	fi
+	[ "$machine" = native ] || library=$VATALLOC_ARM64_LIB
+	[ -e "$copy" ] || install -D -m 644 "$library" "$copy"
 	printf '%s' "$copy"
 }
 
+program_path() {
+	local place
+
+	if [ "$machine" = native ]; then
+		printf '%s' "$1"
+		return
+	fi
+	for place in "$VATALLOC_SYSROOT"/usr/{bin,sbin}; do
+		[ ! -x "$place/$1" ] || printf '%s' "$place/$1"
+	done
+}
+
 run_program() {
-	timeout -k 5 100 "${pass_environment[@]}" "$@" 3>&-
+	local program=$1
+	shift
+
+	timeout -k 5 100 "${pass_prefix[@]}" "$(program_path "$program")" "$@" 3>&-
 }
 
 start_server() {
-	local name=$1
-	shift
+	local name=$1 program=$2
+	shift 2
 
-	setsid "${pass_environment[@]}" "$@" > "$name.log" 2>&1 < /dev/null 3>&- &
+	setsid "${pass_prefix[@]}" "$(program_path "$program")" "$@" \
+		> "$name.log" 2>&1 < /dev/null 3>&- &
 	printf '%s' "$!" > "$BATS_TEST_TMPDIR/$name.pid"
 }
 
@@ -156,14 +173,23 @@ configure() {
 
 # The words in front of each program of a pass. Records of loaded objects go to one file a process.
 set_pass() {
+	local variables=() variable
+
 	pass=$1
 	pass_records=$BATS_TEST_TMPDIR/$pass
-	pass_environment=(env -u LD_PRELOAD -u VATALLOC_OPTIONS)
+	pass_prefix=(env -u LD_PRELOAD -u VATALLOC_OPTIONS)
 	mkdir -m 1777 "$pass_records"
 	if [ "$pass" != none ]; then
-		pass_environment=(env LD_PRELOAD="$(program_library)"
-			VATALLOC_OPTIONS="mode=$pass:journal=no"
+		variables=(LD_PRELOAD="$(program_library)" VATALLOC_OPTIONS="mode=$pass:journal=no"
 			LD_DEBUG=libs LD_DEBUG_OUTPUT="$pass_records/loaded")
+	fi
+	if [ "$machine" = native ]; then
+		pass_prefix+=("${variables[@]}")
+	else
+		pass_prefix+=("$VATALLOC_QEMU" -cpu max -L "$VATALLOC_SYSROOT")
+		for variable in "${variables[@]}"; do
+			pass_prefix+=(-E "$variable")
+		done
 	fi
 }
 
@@ -181,7 +207,7 @@ run_pass() {
 	# The session stops at the first command that fails, and its status is looked at here.
 	set +eET
 	(
-		set -e
+		set -e -o pipefail
 		cd "$directory"
 		"$@"
 	) > "$pass_records/out" 2> "$pass_records/err"

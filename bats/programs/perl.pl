@@ -5,7 +5,11 @@ use warnings;
 use Digest::SHA qw(sha256_hex);
 use Storable qw(dclone freeze thaw);
 
-srand 20;
+my $percent = $ENV{WORK_PERCENT} // 100;
+
+sub rounds {
+	return 1 .. $_[0] * $percent / 100;
+}
 
 sub show {
 	my ($part, @values) = @_;
@@ -14,7 +18,7 @@ sub show {
 
 # Strings of very different sizes come and go under 5,000 keys.
 my %alive;
-for my $i (1 .. 150_000) {
+for my $i (rounds 150_000) {
 	my $key = $i * 7919 % 5000;
 	if (defined(my $old = $alive{$key})) {
 		my ($born) = $old =~ /^(\d+):/;
@@ -27,7 +31,7 @@ show hash => map { "$_=$alive{$_}" } sort keys %alive;
 
 # A string that grows and shrinks.
 my $text = '';
-for my $i (1 .. 20_000) {
+for my $i (rounds 20_000) {
 	$text .= "line $i of many\n";
 	$text = substr $text, 0, 100 if length $text > 200_000;
 }
@@ -35,7 +39,7 @@ show growing => $text;
 
 # Regular expressions with captures, substitution by code, and a sort.
 my @words = map { sprintf '%s%d', join('', map { chr(97 + ($_ * 31) % 26) } 1 .. $_ % 9 + 1), $_ }
-	1 .. 40_000;
+	rounds 40_000;
 (my $joined = join ' ', @words) =~ s/([a-z]+)(\d+)/$2 . reverse $1/ge;
 show regex => $joined, scalar(() = $joined =~ /\d\b/g);
 show sort => sort { substr($a, -2) cmp substr($b, -2) || $a cmp $b } @words;
@@ -45,7 +49,7 @@ my $tree = { map { ($_ => [ map { { name => "n$_", list => [ 1 .. $_ % 20 ] } } 
 my $copy = thaw freeze dclone $tree;
 show nested => map { my $k = $_; map { "$_->{name}@{$_->{list}}" } @{ $copy->{$k} } }
 	sort { $a <=> $b } keys %$copy;
-for my $i (1 .. 20_000) {
+for my $i (rounds 20_000) {
 	my $node = { self => undef, data => 'y' x ($i % 300) };
 	$node->{self} = $node;
 	undef $node->{self};
@@ -53,7 +57,7 @@ for my $i (1 .. 20_000) {
 
 # Children that allocate in a copy of this heap and answer through a pipe.
 my @answers;
-for my $i (1 .. 20) {
+for my $i (rounds 20) {
 	my $child = open(my $pipe, '-|') // die "fork: $!";
 	if (!$child) {
 		my %own = map { ($_ => "$_" x $i) } 1 .. 2000;
@@ -70,6 +74,6 @@ if (eval { require threads; 1 }) {
 	my @threads = map {
 		my $n = $_;
 		threads->create(sub { sha256_hex(join '', map { "$n$_" x 20 } 1 .. 5000) });
-	} 1 .. 4;
+	} 1 .. ($percent < 100 ? 2 : 4);
 	show threads => map { $_->join } @threads;
 }

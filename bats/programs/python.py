@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 import json
+import os
 import random
 import re
 import subprocess
@@ -11,6 +12,11 @@ import threading
 import zlib
 
 rng = random.Random(20)
+percent = int(os.environ.get("WORK_PERCENT", "100"))
+
+
+def rounds(full):
+    return range(full * percent // 100)
 
 
 def digest(*values):
@@ -30,7 +36,7 @@ def document(depth):
 
 def json_round_trips():
     texts = []
-    for _ in range(1500):
+    for _ in rounds(1500):
         value = document(6)
         text = json.dumps(value, indent=rng.choice((None, 1)))
         assert json.loads(text) == value
@@ -42,7 +48,7 @@ def dict_churn():
     """Keep 10,000 entries of very different sizes alive while 200,000 come and go."""
     alive = {}
     check = 0
-    for i in range(200_000):
+    for i in rounds(200_000):
         key = rng.randrange(10_000)
         old = alive.get(key)
         if old is not None:
@@ -56,7 +62,7 @@ def dict_churn():
 def growing_buffers():
     """realloc: up in small steps, down in large ones."""
     buffers = [bytearray() for _ in range(16)]
-    for i in range(20_000):
+    for i in rounds(20_000):
         buffer = buffers[i % 16]
         buffer.extend(i.to_bytes(4, "little") * (1 + i % 97))
         if len(buffer) > 1_000_000:
@@ -70,9 +76,9 @@ def threads():
     results = [0] * 8
 
     def work(me):
-        for i in range(4000):
+        for i in rounds(4000):
             shelves[(me + 1) % 8].append(zlib.compress(b"%d-%d" % (me, i) * (i % 50), 1))
-        for block in [b"%d" % i * 100 for i in range(4000)]:
+        for block in [b"%d" % i * 100 for i in rounds(4000)]:
             results[me] = zlib.crc32(block, results[me])
 
     workers = [threading.Thread(target=work, args=(me,)) for me in range(8)]
@@ -89,7 +95,7 @@ def threads():
 
 def short_threads():
     total = []
-    for i in range(300):
+    for i in rounds(300):
         thread = threading.Thread(target=lambda i=i: total.append(len(str(2**(i * 10)))))
         thread.start()
         thread.join()
@@ -104,7 +110,7 @@ def c_memory():
     libc.free.argtypes = [ctypes.c_void_p]
     libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     check = 0
-    for i in range(1, 3000):
+    for i in rounds(3000):
         size = i * 31 % 5000 + 1
         block = libc.realloc(libc.malloc(size), size * 3)
         ctypes.memset(block, i & 255, size * 3)
@@ -121,7 +127,7 @@ def c_memory():
 
 
 def regular_expressions():
-    words = re.findall(r"(\w+)=(\d+)", " ".join(f"w{i}={i * i}" for i in range(50_000)))
+    words = re.findall(r"(\w+)=(\d+)", " ".join(f"w{i}={i * i}" for i in rounds(50_000)))
     return len(words), re.sub(r"(1+)(2*)", r"<\2\1>", "".join(b for _, b in words))
 
 
