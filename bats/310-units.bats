@@ -196,6 +196,8 @@ no_root() {
 
 replaced() {
 	service replaced 'ExecStart=/usr/local/bin/idle'
+	# the old one is mapped
+	inside vatallocctl verify --wait replaced
 	inside sh -c 'cd /usr/lib/*/vatalloc; cp libvatalloc.so new; mv new libvatalloc.so'
 	run inside vatallocctl verify --json=short replaced
 	assert_success

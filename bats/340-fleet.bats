@@ -69,7 +69,7 @@ merged() {
 	run inside vatallocctl crashes --no-legend --directory=$remote
 	assert_equal "${#lines[@]}" "$(wc -w <<< "$machine_suites")"
 	# in the order of time, wherever they are from
-	assert_equal "$output" "$(sort <<< "$output")"
+	assert_equal "$output" "$(sort -s -k 1,2 <<< "$output")"
 	run inside vatallocctl crashes --json=short --directory=$remote
 	assert_output --partial '"unit":"web.service"'
 
