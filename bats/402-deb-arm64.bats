@@ -27,16 +27,14 @@ setup_file() {
 	refute_output --partial x86_64-linux-gnu
 }
 
-@test "return addresses are signed and branch targets marked" {
+@test "return addresses are signed" {
+	requires aarch64-linux-gnu-objdump
 	local file
-	for file in "$tree/usr/bin/vatallocctl" "$tree/usr/libexec/vatalloc-reporter"; do
-		run readelf -nW "$file"
-		assert_output --regexp 'AArch64 feature: BTI, PAC'
-	done
-	# An old binutils of this machine knows these as hints.
-	run bash -c "aarch64-linux-gnu-objdump -d '$tree/usr/lib/aarch64-linux-gnu/vatalloc/libvatalloc.so' |
-		grep -cE 'paciasp|hint	#0x19'"
-	assert [ "$output" -gt 100 ]
+	while read -r file; do
+		# An old binutils knows them as hints.
+		run bash -c "aarch64-linux-gnu-objdump -d '$file' | grep -cE 'paciasp|hint	#0x19'"
+		assert [ "$output" -gt 20 ]
+	done < <(find "$tree/usr" -type f \( -name '*.so' -o -perm /1 ! -name vatalloc-protect \))
 }
 
 @test "the library from the package finds a use after free with memory tagging" {

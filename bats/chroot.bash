@@ -97,6 +97,7 @@ in_chroot() {
 			set -- setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs "$@"
 		fi
 		exec chroot . env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=$home \
+			DEBIAN_FRONTEND=noninteractive \
 			sh -c "cd /build && exec \"\$@\"" sh "$@"
 	' sh "$root" "$directory" "$chroot_roots/mounted" "$user" env "${variables[@]}" "$@" 3>&-
 }
