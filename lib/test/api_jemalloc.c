@@ -16,7 +16,7 @@ static const size_t sizes[] = {
 /* The largest take the longest. */
 static unsigned n_sizes(void)
 {
-	return often(N_SIZES, N_SIZES - 2);
+	return often(N_SIZES, N_SIZES - 3);
 }
 
 static void plain(void)
