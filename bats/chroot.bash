@@ -33,7 +33,9 @@ chroot_root() {
 			flock 9
 			[[ ! -d $root ]] || exit 0
 			find "$chroot_roots" -maxdepth 1 -name "$name-*" -exec rm -rf {} +
-			chroot_make > "$chroot_roots/$name.log" 2>&1 || {
+			# A mirror may be busy.
+			chroot_make > "$chroot_roots/$name.log" 2>&1 ||
+				{ sleep 10 && chroot_make > "$chroot_roots/$name.log" 2>&1; } || {
 				tail -n 50 "$chroot_roots/$name.log"
 				exit 1
 			}
@@ -45,9 +47,10 @@ chroot_root() {
 
 # Uses the variables of chroot_root.
 chroot_make() {
-	local options=() get='apt-get -qq -y --no-install-recommends'
+	local options=() variant=minbase get='apt-get -qq -y --no-install-recommends'
 	[[ ! -e $KEYRING ]] || options+=(--keyring="$KEYRING")
 	if [[ $control ]]; then
+		variant=buildd
 		options+=(--customize-hook='mkdir -p "$1/build/debian"')
 		options+=(--customize-hook="upload '$control' /build/debian/control")
 		options+=(--customize-hook="chroot \"\$1\" sh -c 'cd /build &&
@@ -59,10 +62,11 @@ chroot_make() {
 		packages+=,crossbuild-essential-$arch
 	fi
 	rm -rf "$root.new"
-	nice mmdebstrap --quiet --mode=root --variant=buildd --include="$packages" "${options[@]}" \
+	# Its own open files must have numbers below 10: its commands know no others.
+	nice mmdebstrap --quiet --mode=root --variant=$variant --include="$packages" "${options[@]}" \
 		--aptopt='Acquire::Retries "3"' --aptopt='Acquire::Check-Valid-Until "false"' \
 		--dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-		"$suite" "$root.new" "$(debian_mirror)" < /dev/null
+		"$suite" "$root.new" "$(debian_mirror)" < /dev/null 3>&- 4>&- 5>&- 9>&-
 }
 
 in_chroot() {

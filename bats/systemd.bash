@@ -62,9 +62,10 @@ machine_root() {
 			flock 9
 			[[ ! -d $root ]] || exit 0
 			rm -rf "$root.new"
+			# Its own open files must have numbers below 10: its commands know no others.
 			nice mmdebstrap --quiet --mode=root --aptopt='Acquire::Retries "3"' --variant=minbase \
 				--include="$machine_packages" "$suite" "$root.new" \
-				"$(machine_mirror)" >&2 || exit 1
+				"$(machine_mirror)" >&2 3>&- 4>&- 5>&- 9>&- || exit 1
 			rm -f "$root.new"/var/cache/apt/*.bin
 			mv "$root.new" "$root"
 		) 9>"$machine_roots/$suite.lock" || return 1
