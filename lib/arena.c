@@ -270,18 +270,23 @@ void arena_trim(void)
 	}
 }
 
+/* Those locked for a fork: others may be made meanwhile. */
+static struct arena *locked[ARENA_MAX];
+
 void arena_fork_prepare(void)
 {
-	for (unsigned i = 0; i < ARENA_MAX; i++)
-		if (arenas[i])
-			lock_take(&arenas[i]->lock);
+	for (unsigned i = 0; i < ARENA_MAX; i++) {
+		locked[i] = __atomic_load_n(&arenas[i], __ATOMIC_ACQUIRE);
+		if (locked[i])
+			lock_take(&locked[i]->lock);
+	}
 }
 
 void arena_fork_parent(void)
 {
 	for (unsigned i = 0; i < ARENA_MAX; i++)
-		if (arenas[i])
-			lock_drop(&arenas[i]->lock);
+		if (locked[i])
+			lock_drop(&locked[i]->lock);
 }
 
 void arena_fork_child(void)

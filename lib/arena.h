@@ -16,7 +16,7 @@
 
 enum {
 	ARENA_MAX = 64,
-	ARENA_LARGE_CLASSES = 128, /* sizes of large chunks that can be parked, four a doubling */
+	ARENA_LARGE_CLASSES = 56, /* sizes of large chunks that can be parked: four a doubling to 32 MiB */
 };
 
 struct arena {

@@ -158,12 +158,14 @@ static void block_die(struct block *b)
 
 void block_add_dead(struct block *b, size_t bytes)
 {
-	uint32_t dead = add_u32(&b->dead, (uint32_t)bytes);
+	size_t before = __atomic_load_n(&b->dead, __ATOMIC_RELAXED);
 
-	if (dead == BLOCK_SIZE)
-		block_die(b);
-	else if (reclaim.sweeps && dead / WORTH_A_SWEEP != (dead - bytes) / WORTH_A_SWEEP)
+	/* Before the bytes count: after that, others may count the last and the block be gone. */
+	if (reclaim.sweeps && before + bytes < BLOCK_SIZE &&
+		(before + bytes) / WORTH_A_SWEEP != before / WORTH_A_SWEEP)
 		queue_add(b);
+	if (add_u32(&b->dead, (uint32_t)bytes) == BLOCK_SIZE)
+		block_die(b);
 }
 
 /* Counts a stretch in which no chunk ever was or will be. */
@@ -180,7 +182,7 @@ void block_close(struct block *b)
 {
 	size_t used = b->used;
 
-	b->closed = true;
+	__atomic_store_n(&b->closed, true, __ATOMIC_RELEASE);
 	waste(b, used, BLOCK_SIZE - used);
 }
 
@@ -258,6 +260,7 @@ int block_adopt(struct arena *arena, size_t number, size_t used, bool dirty, str
 
 	if (!b)
 		return -ENOMEM;
+	reclaim_consider();
 	b->used = (uint32_t)used;
 	block_enter(space_block_address(number), used, lease);
 	if (used == BLOCK_SIZE) {

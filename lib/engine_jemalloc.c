@@ -39,6 +39,8 @@ enum {
 	SLOTS_SHARE = 16,              /* slot space is this part of lease space */
 };
 
+static const size_t SLOTS_ENOUGH = (size_t)1 << 40;
+
 static enum {
 	STATE_NEW,
 	STATE_STARTING, /* our own start allocates */
@@ -89,6 +91,12 @@ static void fork_child(void)
 	run_fork_child();
 }
 
+/* Slots have to hold the live heap, which is not as large as what passes through lease space. */
+static size_t slots_wanted(void)
+{
+	return max_size(space.size / SLOTS_SHARE, min_size(space.size, SLOTS_ENOUGH));
+}
+
 /* False: something that the heap needs is not to be had, and jemalloc must do without us. */
 static bool start_leases(void)
 {
@@ -96,7 +104,7 @@ static bool start_leases(void)
 	tag_init(mode_has_tags());
 	os.mte = mode_has_tags();
 	reclaim_init(options.granularity);
-	if (space_init(options.space) < 0 || run_reserve(space.size / SLOTS_SHARE) < 0)
+	if (space_init(options.space) < 0 || run_reserve(slots_wanted()) < 0)
 		return false;
 	/*
 	 * fork(2) must find jemalloc's locks taken before ours, because its hooks take ours, and
@@ -364,12 +372,15 @@ static void count_dead(size_t bytes)
 /* A chunk has used its last life. */
 static inline void exhaust(struct lease *l, size_t index)
 {
+	uint32_t n_chunks = l->n_chunks;
+
 	if (tag_secret.on)
 		tag_dead(l, index);
 	count_dead(l->chunk_size);
 	if (unlikely(reclaim.units))
 		reclaim_exhaust_chunk(l, index);
-	if (unlikely(add_u32(&l->exhausted, 1) == l->n_chunks))
+	/* Once it is counted the lease is another thread's to end, if that counts the last. */
+	if (unlikely(add_u32(&l->exhausted, 1) == n_chunks))
 		end_lease(l);
 }
 
@@ -499,7 +510,7 @@ static void *move_pages(char *p, struct lease *l, size_t size)
 	if ((os.mte && l->untagged != to->untagged) || to->base - to->start != offset)
 		blocks = 0;
 	blocks = space_move((l->start - space.base) >> BLOCK_SHIFT,
-		(to->start - space.base) >> BLOCK_SHIFT, blocks);
+		(to->start - space.base) >> BLOCK_SHIFT, blocks, to->untagged);
 	q = begin_life(to, index);
 	moved = blocks ? (blocks << BLOCK_SHIFT) - offset : 0;
 	kept = min_size(l->chunk_size, to->chunk_size);
@@ -592,8 +603,10 @@ bool engine_trim(void)
 
 	if (too_early() || state == STATE_OFF)
 		return false;
-	if (tcache_self != &tcache_none)
+	if (tcache_self != &tcache_none) {
 		tcache_flush(tcache_self);
+		slot_flush();
+	}
 	arena_trim();
 	reclaim_everything();
 	return read_u64(&vatalloc_stats.dead_resident) < before;

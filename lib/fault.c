@@ -32,9 +32,7 @@
 #endif
 
 enum {
-	STACK_BYTES = 32 << 10, /* of a signal stack, on top of what the kernel's frame takes */
-	STACK_MOST = META_MAX,
-	ACTION_LOCKED_SPINS = 100,
+	STACK_BYTES = 56 << 10, /* of a signal stack, on top of what the kernel's frame takes */
 };
 
 /* libc's own, behind our wrapper. */
@@ -193,6 +191,17 @@ static void judge_address(struct report *r, const struct lease *l, size_t index)
 		name_lives(r, l, index, ended - 1);
 }
 
+/* Beside the chunks of a lease, where nothing ever is; @index is the nearest. */
+static void judge_slack(struct report *r, const struct lease *l, size_t index)
+{
+	unsigned ended = l->life[index] & LIFE_COUNT;
+
+	name_chunk(r, l, index);
+	if (is_live(l, index) || ended)
+		name_lives(r, l, index, is_live(l, index) ? ended : ended - 1);
+	r->kind = is_live(l, index) ? "overflow" : ended ? "use-after-free" : "forged-pointer";
+}
+
 static void judge(struct report *r, bool tag_fault)
 {
 	const struct lease *l;
@@ -213,10 +222,7 @@ static void judge(struct report *r, bool tag_fault)
 	}
 	index = lease_index_around(l, r->address);
 	if (r->address < l->base || r->address >= lease_chunk(l, index) + l->chunk_size) {
-		r->kind = l->life[index] & LIFE_LIVE ? "overflow" : "use-after-free";
-		name_chunk(r, l, index);
-		name_lives(r, l, index,
-			(l->life[index] & LIFE_COUNT) - (l->life[index] & LIFE_LIVE ? 0 : 1));
+		judge_slack(r, l, index);
 		return;
 	}
 	if (tag_secret.on && !l->untagged) {
@@ -290,6 +296,16 @@ static bool report_begin(void)
 		pause();
 }
 
+/*
+ * In a child of vfork(2) or fork(2) the process that ends is not the one whose memory says who
+ * reports.
+ */
+static void report_end(void)
+{
+	if (program.owner && getpid() != program.owner)
+		__atomic_store_n(&reporting, 0, __ATOMIC_RELEASE);
+}
+
 /* The analysis and the unwinder read memory that the fault may have spoiled. */
 static void report_guarded(struct report *r, void (*analyse)(struct report *r))
 {
@@ -327,10 +343,24 @@ _Noreturn void fault_bad_free(const void *p, const char *call)
 
 	if (report_begin())
 		report_guarded(&r, judge_free);
+	report_end();
 	abort();
 }
 
 /* --- the handler --- */
+
+/* Pages of a live object that trap without a tag were made to by the program: mprotect(2). */
+static bool in_live_object(uintptr_t address)
+{
+	const struct lease *l = space_covers(address) ? space_lease_at(address) : NULL;
+	size_t index;
+
+	if (!l)
+		return false;
+	index = lease_index_around(l, address);
+	return is_live(l, index) && address >= lease_chunk(l, index) &&
+		address < lease_chunk(l, index) + l->chunk_size;
+}
 
 static bool is_ours(const siginfo_t *si)
 {
@@ -339,7 +369,8 @@ static bool is_ours(const siginfo_t *si)
 	if (si->si_code == SEGV_MTEAERR)
 		return tag_secret.on;
 	return si->si_code > 0 && si->si_code != SI_KERNEL && space.size &&
-		address - space.base < space.size;
+		address - space.base < space.size &&
+		(si->si_code == SEGV_MTESERR || !in_live_object(address));
 }
 
 static void default_action(int signal)
@@ -352,6 +383,7 @@ static void default_action(int signal)
 /* The default action for a fault of ours: the instruction again, or the signal again. */
 static void die(int signal, siginfo_t *si)
 {
+	report_end();
 	default_action(signal);
 	if (si->si_code == SEGV_MTEAERR)
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), signal, si);
@@ -482,7 +514,7 @@ int fault_sigaction(const struct sigaction *action, struct sigaction *ret_old)
 
 static size_t stack_bytes(void)
 {
-	return min_size(round_up(getauxval(AT_MINSIGSTKSZ) + STACK_BYTES, 4096), STACK_MOST);
+	return min_size(round_up(getauxval(AT_MINSIGSTKSZ) + STACK_BYTES, 4096), META_MAX);
 }
 
 void fault_thread_begin(void)
@@ -520,6 +552,7 @@ static void fault_fork_child(void)
 	if (program.owner)
 		program.owner = getpid();
 	program.locked = 0;
+	reporting = 0;
 }
 
 void fault_init(void)

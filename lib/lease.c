@@ -153,10 +153,7 @@ void lease_retire(struct lease *l)
 		size_t chunks_end = l->base + l->chunk_size * l->n_chunks;
 
 		reclaim_exhaust(last, from - block_start, base - from);
-		if (chunks_end > block_start)
-			reclaim_exhaust(last, chunks_end - block_start, end - chunks_end);
-		else
-			reclaim_exhaust(last, 0, end - block_start);
+		reclaim_exhaust(last, chunks_end - block_start, end - chunks_end);
 	}
 	/* Its block frees the lease; until then a late pointer is still recognised. */
 	block_add_dead(last, l->bytes - (whole << BLOCK_SHIFT));

@@ -11,12 +11,13 @@ enum {
 	LINEAR_STEP = 64,
 	LINEAR_MAX = 1024,
 	N_LINEAR = LINEAR_MAX / LINEAR_STEP,
-	N_CLASSES = N_LINEAR + 10, /* 2 KiB to META_MAX */
+	LINEAR_LOG2 = 10,
+	N_CLASSES = N_LINEAR + 4 * 10, /* four a doubling, to META_MAX */
 	CHUNK = 1 << 20,           /* bytes mapped at a time */
 	TABLE_STEP = 1 << 16,
 };
 
-static_assert(LINEAR_MAX << 10 == META_MAX, "the last class is META_MAX");
+static_assert(1 << LINEAR_LOG2 == LINEAR_MAX && LINEAR_MAX << 10 == META_MAX, "classes reach META_MAX");
 
 struct free_cell {
 	struct free_cell *next;
@@ -30,16 +31,17 @@ static struct {
 
 static unsigned class_of(size_t size, size_t *ret_cell)
 {
-	unsigned class;
+	unsigned class, log2;
 
 	if (size <= LINEAR_MAX) {
 		class = size ? (unsigned)((size - 1) / LINEAR_STEP) : 0;
 		*ret_cell = (class + 1) * (size_t)LINEAR_STEP;
 		return class;
 	}
-	class = (unsigned)(64 - __builtin_clzl(size - 1)) - 10; /* 1 for 2 KiB */
-	*ret_cell = (size_t)LINEAR_MAX << class;
-	return N_LINEAR - 1 + class;
+	log2 = 63 - (unsigned)__builtin_clzl(size - 1);
+	*ret_cell = round_up(size, (size_t)1 << (log2 - 2));
+	/* The upper three bits of a cell's size are 5 to 8 times its step. */
+	return N_LINEAR + 4 * (log2 - LINEAR_LOG2) + (unsigned)(*ret_cell >> (log2 - 2)) - 5;
 }
 
 void *meta_alloc(size_t size)

@@ -97,7 +97,6 @@ static bool has_guards(void)
 
 	if (!known) {
 		known = probe_guards() ? 1 : -1;
-		os.has_guards = known > 0;
 		__atomic_store_n(&probed, known, __ATOMIC_RELAXED);
 	}
 	return known > 0;
@@ -211,14 +210,18 @@ int os_move(void *from, void *to, size_t len)
 {
 	KEEP_ERRNO;
 	const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+	int r;
 
 	if (!os.has_moves)
 		return -EOPNOTSUPP;
 	if (mremap(from, len, len, flags, to) == to)
 		return 0;
-	if (errno == EINVAL || errno == ENOSYS || errno == EPERM)
+	r = -errno;
+	if (r == -EINVAL || r == -ENOSYS || r == -EPERM)
 		os.has_moves = false;
-	return -errno;
+	/* It may have unmapped the target before it refused: no hole may stay. */
+	os_retire(to, len, OS_LEASE);
+	return r;
 }
 
 unsigned long os_max_vmas(void)

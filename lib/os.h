@@ -34,10 +34,9 @@ enum os_use {
 };
 
 struct os {
-	size_t page;     /* bytes of a page, the kernel's own */
-	bool mte;        /* ranges of OS_LEASE are opened with PROT_MTE */
-	bool has_guards; /* MADV_GUARD_INSTALL works (Linux 6.13) */
-	bool has_moves;  /* MREMAP_DONTUNMAP works (Linux 5.7) */
+	size_t page;    /* bytes of a page, the kernel's own */
+	bool mte;       /* ranges of OS_LEASE are opened with PROT_MTE */
+	bool has_moves; /* MREMAP_DONTUNMAP works (Linux 5.7) */
 };
 
 extern struct os os;
@@ -80,7 +79,7 @@ int os_purge(void *addr, size_t len);
 
 /*
  * Moves the pages of @from to the reserved range @to with mremap(2), without a copy or a fault.
- * @from stays mapped and empty; the caller retires it.
+ * @from stays mapped and empty; the caller retires it. After an error @to is as reserved.
  */
 int os_move(void *from, void *to, size_t len);
 

@@ -55,7 +55,7 @@ void reclaim_add_live(int64_t bytes);
 /* Sets `due` if so many dead bytes are resident that a sweep pays; called when a block is opened. */
 void reclaim_consider(void);
 
-/* The sweep. The caller holds no lock. */
+/* The sweep. The caller holds none of the locks from that of the blocks on (util.h). */
 void reclaim_sweep(void);
 
 /* A sweep to the last page, whatever the sums say, and no pages kept ready; for malloc_trim(3). */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -51,8 +53,10 @@ static int open_socket(void)
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		int r = -errno;
+
 		close(fd);
-		return -errno;
+		return r;
 	}
 	return fd;
 }
@@ -101,24 +105,31 @@ static int journal_fd(bool *ret_new)
 static int send_entry(const struct text *entry)
 {
 	bool new;
-	int fd = journal_fd(&new);
+	int fd = journal_fd(&new), r;
 	ssize_t n;
 
 	if (fd < 0)
 		return fd;
-	do
-		n = send(fd, entry->buf, entry->len, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
+	/* A journal that is behind gets a second, no more: the crash must come. */
+	for (unsigned tries = 0; tries < 20; tries++) {
+		n = send(fd, entry->buf, entry->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+			break;
+		nanosleep(&(const struct timespec){.tv_nsec = 50000000}, NULL);
+	}
+	r = n < 0 ? -errno : 0;
 	if (new)
 		close(fd);
-	return n < 0 ? -errno : 0;
+	return r;
 }
 
+/* A line break in the name of a file or a thread would begin another field. */
 static void field(struct text *t, const char *name, const char *value)
 {
 	text_str(t, name);
 	text_char(t, '=');
-	text_str(t, value);
+	for (; *value; value++)
+		text_char(t, *value == '\n' ? '?' : *value);
 	text_char(t, '\n');
 }
 
@@ -454,10 +465,6 @@ void report_fault(const struct report *r)
 	if (options.silent)
 		return;
 	prctl(PR_GET_NAME, thread);
-	/* A line break in a name would begin another field. */
-	for (char *c = thread; *c; c++)
-		if (*c == '\n')
-			*c = '?';
 	write_entry(&entry, r, thread, tid);
 	if (send_entry(&entry) < 0)
 		write_to_stderr(r, thread, tid);
@@ -480,6 +487,9 @@ void report_space_exhausted(size_t space, bool fatal)
 	field(&entry, "MESSAGE", message_buf);
 	if (send_entry(&entry) < 0)
 		say(message_buf, NULL);
-	if (fatal)
+	if (fatal) {
+		/* A handler of the program's could want memory, and this is where there is none. */
+		sigaction(SIGABRT, &(const struct sigaction){.sa_handler = SIG_DFL}, NULL);
 		abort();
+	}
 }

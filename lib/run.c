@@ -11,6 +11,7 @@
 enum {
 	EXACT_MAX = 128,  /* pages: shorter free ranges have a list of their own length */
 	LIST_COUNT = 512, /* one list a page up to EXACT_MAX, then four a doubling */
+	SEARCH_MOST = 1 << 22, /* pages of slot space that may be searched */
 };
 
 static const uintptr_t LOW_SLOTS = (uintptr_t)4 << 30;
@@ -107,8 +108,8 @@ static struct free_range *find_exact(size_t bytes, size_t align)
 }
 
 /*
- * The page map knows which pages are free, so when the space is used up (only where RLIMIT_AS made it
- * small) a look at the map finds what the lists have lost track of: they are dropped.
+ * The page map knows which pages are free, so when a small space (RLIMIT_AS) is used up, a look at the
+ * map finds what the lists have lost track of: they are dropped.
  */
 static bool find_anywhere(size_t bytes, size_t align, uintptr_t *ret_start)
 {
@@ -152,10 +153,13 @@ static bool take_range(size_t bytes, size_t align, uintptr_t *ret_start)
 		meta_free(range, sizeof(*range));
 		return true;
 	}
+	if (bytes > own.size || align > own.size)
+		return false;
 	start = round_up(run_space + own.next, align);
 	end = start - run_space + bytes;
-	if (end < bytes || end > own.size)
-		return find_anywhere(bytes, align, ret_start);
+	if (end > own.size)
+		return own.size >> run_page_shift <= SEARCH_MOST &&
+			find_anywhere(bytes, align, ret_start);
 	if (meta_table_grow(&own.map, (end >> run_page_shift) * sizeof(struct run *)) < 0)
 		return false;
 	own.next = end;
@@ -241,7 +245,7 @@ static void hook_destroy(
 	hook_dalloc(hooks, addr, size, committed, slot_arena);
 }
 
-/* Never called for what was committed and never purged; true is refusal. */
+/* There is nothing to commit or purge; true is refusal. */
 static bool hook_refuse(extent_hooks *hooks, void *addr, size_t size, size_t offset, size_t len,
 	unsigned slot_arena)
 {
@@ -254,6 +258,18 @@ static bool hook_refuse(extent_hooks *hooks, void *addr, size_t size, size_t off
 	return true;
 }
 
+/*
+ * jemalloc gives up an extent that it took out of its cache for a smaller one and cannot split: it
+ * purges it by force and forgets it. With our settings that is the only call of this hook.
+ */
+static bool hook_abandon(extent_hooks *hooks, void *addr, size_t size, size_t offset, size_t len,
+	unsigned slot_arena)
+{
+	(void)offset;
+	(void)len;
+	return hook_dalloc(hooks, addr, size, true, slot_arena);
+}
+
 extent_hooks run_hooks = {
 	.alloc = hook_alloc,
 	.dalloc = hook_dalloc,
@@ -261,7 +277,7 @@ extent_hooks run_hooks = {
 	.commit = hook_refuse,
 	.decommit = hook_refuse,
 	.purge_lazy = hook_refuse,
-	.purge_forced = hook_refuse,
+	.purge_forced = hook_abandon,
 };
 
 void run_fork_prepare(void)

@@ -72,7 +72,8 @@ static struct {
 
 void slot_configure_untouched(void)
 {
-	own.untouched = true;
+	/* Unless it has started, under the settings of the heap that could not. */
+	own.untouched = !own.destructor;
 }
 
 int slot_configure(bool tcache, void (*at_thread_end)(void))
@@ -83,7 +84,7 @@ int slot_configure(bool tcache, void (*at_thread_end)(void))
 	/* Runs that are empty go back to the hooks at once. */
 #define SETTINGS                                                                                   \
 	"narenas:1,percpu_arena:disabled,retain:false,dirty_decay_ms:0,muzzy_decay_ms:0,"          \
-	"background_thread:false,thp:never,metadata_thp:disabled,"
+	"background_thread:false,thp:never,metadata_thp:disabled,lg_extent_max_active_fit:0,"
 	slot_malloc_conf_2_conf_harder = tcache
 		? SETTINGS "tcache:true,tcache_max:1048576"
 		: SETTINGS "tcache:false";
@@ -325,4 +326,9 @@ void slot_give_slab(void *first, const struct size_class *sc)
 {
 	for (size_t i = 0; i < sc->n_chunks; i++)
 		slot_give((char *)first + i * sc->size, sc->size, false);
+}
+
+void slot_flush(void)
+{
+	slot_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 }

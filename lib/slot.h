@@ -75,6 +75,9 @@ void *slot_take_slab(const struct size_class *sc, unsigned arena);
 /* Gives back a slot; @size as in slot_size(). @cached: jemalloc may keep it for this thread. */
 void slot_give(void *slot, size_t size, bool cached);
 
+/* Gives back the slots that jemalloc keeps for the calling thread. */
+void slot_flush(void);
+
 /* Gives back all the slots of a slab. */
 void slot_give_slab(void *first, const struct size_class *sc);
 

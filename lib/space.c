@@ -23,6 +23,7 @@ enum block_kind {
 	KIND_OPEN,
 	KIND_HUGE,     /* open, MADV_HUGEPAGE */
 	KIND_MOVED,    /* open, with pages from elsewhere: always a VMA of its own */
+	KIND_REMAPPED, /* open, moved together with its neighbours by a realloc */
 	KIND_RELEASED, /* retired without a mapping of its own, the VMAs being short */
 };
 
@@ -135,14 +136,14 @@ static size_t align_block(size_t number, size_t align)
 	return round_up(base + number, align) - base;
 }
 
-/* Blocks never taken before. */
+/* Blocks never taken before. -ENOSPC when there are no more, -ENOMEM when memory for tables is out. */
 static int take_next(size_t n, size_t align, size_t *ret_number)
 {
 	size_t first = align_block(own.next, align);
 	size_t blocks = space.size >> BLOCK_SHIFT;
 
 	if (first > blocks || n > blocks - first)
-		return -ENOMEM;
+		return -ENOSPC;
 	if (meta_table_grow(&own.entries, (first + n) * sizeof(space_entry)) < 0 ||
 		meta_table_grow(&own.kinds, first + n + 1) < 0)
 		return -ENOMEM;
@@ -160,11 +161,8 @@ static int take_retired(size_t n, size_t align, size_t *ret_number)
 	size_t blocks = space.used >> BLOCK_SHIFT;
 	size_t row = 0;
 
-	if (options.abort_exhausted)
-		report_space_exhausted(space.size, true);
-	if (!own.recycling)
-		report_space_exhausted(space.size, false);
-	own.recycling = true;
+	if (n > blocks)
+		return -ENOMEM;
 	for (size_t looked = 0; looked < blocks + n; looked++) {
 		size_t number = own.scan;
 
@@ -177,10 +175,16 @@ static int take_retired(size_t n, size_t align, size_t *ret_number)
 			: 0;
 		if (row < n)
 			continue;
+		if (options.abort_exhausted)
+			report_space_exhausted(space.size, true);
+		if (!own.recycling)
+			report_space_exhausted(space.size, false);
+		own.recycling = true;
 		number -= n - 1;
 		for (size_t i = number; i < number + n; i++)
-			if (kind_of(i) == KIND_RELEASED)
-				os_retire((void *)space_block_address(i), BLOCK_SIZE, OS_LEASE);
+			if (kind_of(i) == KIND_RELEASED &&
+				os_retire((void *)space_block_address(i), BLOCK_SIZE, OS_LEASE) < 0)
+				return -ENOMEM;
 		set_kind(number, n, KIND_RESERVED);
 		vatalloc_stats.bytes_recycled += n << BLOCK_SHIFT;
 		*ret_number = number;
@@ -193,7 +197,7 @@ static int take_reserved(size_t n, size_t align, size_t *ret_number)
 {
 	int r = take_next(n, align, ret_number);
 
-	if (r < 0)
+	if (r == -ENOSPC)
 		r = take_retired(n, align, ret_number);
 	if (r < 0)
 		return r;
@@ -291,7 +295,7 @@ int space_take(size_t n, size_t align, enum space_want want, size_t *ret_number,
 	return r;
 }
 
-size_t space_move(size_t from, size_t to, size_t n)
+size_t space_move(size_t from, size_t to, size_t n, bool untagged)
 {
 	size_t moved = 0;
 
@@ -300,7 +304,9 @@ size_t space_move(size_t from, size_t to, size_t n)
 	while (moved < n && os_move((void *)space_block_address(from + moved),
 				    (void *)space_block_address(to + moved), BLOCK_SIZE) == 0)
 		moved++;
-	set_kind(to, moved, KIND_MOVED);
+	if (moved < n)
+		open_blocks(to + moved, 1, untagged ? SPACE_UNTAGGED : SPACE_FRESH);
+	set_kind(to, moved, KIND_REMAPPED);
 	lock_drop(&own.lock);
 	return moved;
 }

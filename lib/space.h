@@ -93,9 +93,9 @@ void space_retire(size_t number, size_t n, bool movable);
 
 /*
  * Moves the pages of up to @n blocks in use to blocks just taken as SPACE_FRESH or SPACE_UNTAGGED,
- * for a realloc; what was there is empty then. Returns how many were moved, from the first on.
+ * for a realloc; what was there is empty then. @untagged: `to` was taken so. Returns how many were moved, from the first on.
  */
-size_t space_move(size_t from, size_t to, size_t n);
+size_t space_move(size_t from, size_t to, size_t n, bool untagged);
 
 /* Gives the pages that wait in `ready` back to the kernel. */
 void space_trim(void);

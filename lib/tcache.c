@@ -49,7 +49,8 @@ static bool leave_behind(struct tcache *t)
 	heir = last_resort.tcache;
 	if (!heir)
 		last_resort.tcache = t;
-	for (unsigned i = 0; heir && i < tcache_bins; i++) {
+	/* With one life the bin's slab goes to the arena, and what is ready of it with it. */
+	for (unsigned i = 0; heir && lease_lives > 1 && i < tcache_bins; i++) {
 		struct tcache_bin *from = &t->bin[i], *to = &heir->bin[i];
 
 		while (from->n && to->n < to->room)
