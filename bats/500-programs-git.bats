@@ -31,12 +31,12 @@ git_session() {
 
 	git init -q -b main repository
 	cd repository
-	for i in {1..60}; do
+	for i in {1..40}; do
 		write_files "$i"
 		git add .
 		GIT_AUTHOR_DATE="@$((1700000000 + i)) +0000" GIT_COMMITTER_DATE="@$((1700000000 + i)) +0000" \
 			git commit -q -m "Change $i"
-		if ((i % 20 == 0)); then
+		if ((i % 10 == 0)); then
 			git branch "side$i" HEAD~5
 		fi
 	done

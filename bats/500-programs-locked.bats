@@ -47,7 +47,7 @@ chronyd_session() {
 	done
 	chronyc -c activity
 	# Without the right to raise its limit, chronyd runs on unlocked.
-	grep -q 'setrlimit() failed' chronyd.log || check_locked chronyd 150000
+	grep -q 'setrlimit() failed' chronyd.log || check_locked chronyd 300000
 	stop_server chronyd
 }
 
@@ -73,7 +73,7 @@ memcached_session() {
 	done | tell_memcached
 	printf 'get key%d\r\n' {23200..23999..2} | tell_memcached | tee values | sha256sum
 	grep -c '^VALUE' values
-	check_locked memcached 150000
+	check_locked memcached 300000
 	printf 'flush_all\r\nget key23999\r\n' | tell_memcached
 	stop_server memcached
 }
