@@ -4,9 +4,9 @@
  * their leases come from, and the leases and runs that wait for their next use.
  *
  *   partial  leases of one life whose thread ended before it had handed out every chunk
- *   spare    runs whose lease is dead and whose slots were not given back to jemalloc: with one life
- *            a chunk, the next slab of the class is wanted soon
- *   parked   leases with lives left that lost their run
+ *   spare    runs whose lease is dead and whose slots were not given back to jemalloc: with one
+ * life a chunk, the next slab of the class is wanted soon parked   leases with lives left that lost
+ * their run
  */
 #pragma once
 
@@ -16,14 +16,15 @@
 
 enum {
 	ARENA_MAX = 64,
-	ARENA_LARGE_CLASSES = 56, /* sizes of large chunks that can be parked: four a doubling to 32 MiB */
+	ARENA_LARGE_CLASSES =
+		56, /* sizes of large chunks that can be parked: four a doubling to 32 MiB */
 };
 
 struct arena {
 	struct lock lock;
-	unsigned slot_arena;  /* jemalloc's number */
-	struct block *open;   /* the block that the next small lease comes from */
-	size_t blocks;        /* blocks opened so far */
+	unsigned slot_arena; /* jemalloc's number */
+	struct block *open;  /* the block that the next small lease comes from */
+	size_t blocks;       /* blocks opened so far */
 	struct lease *partial[SLOT_CLASSES];
 	struct run *spare[SLOT_CLASSES];
 	uint32_t n_spare[SLOT_CLASSES];

@@ -221,8 +221,8 @@ static int open_up_to(struct block *b, size_t end)
 	return r;
 }
 
-int block_take(struct arena *arena, size_t bytes, size_t align, uintptr_t *ret_address,
-	bool *ret_dirty)
+int block_take(
+	struct arena *arena, size_t bytes, size_t align, uintptr_t *ret_address, bool *ret_dirty)
 {
 	struct block *b = arena->open;
 	size_t offset = b ? round_up(b->used, align) : 0;

@@ -4,12 +4,12 @@
  * space.h, whose table points to it).
  *
  * `dead` counts the bytes that will never be used again: dead leases, gaps and the unused tail of a
- * closed block. At 2 MiB the block is dead: it is retired, and its tables and those of its leases are
- * freed. The first block of an arena is opened in small steps, so that a small daemon stays small; the
- * later ones are huge pages.
+ * closed block. At 2 MiB the block is dead: it is retired, and its tables and those of its leases
+ * are freed. The first block of an arena is opened in small steps, so that a small daemon stays
+ * small; the later ones are huge pages.
  *
- * A block that has gained another WORTH_A_SWEEP dead bytes queues up for reclaim's next sweep, so that
- * a sweep need not look at blocks where nothing died.
+ * A block that has gained another WORTH_A_SWEEP dead bytes queues up for reclaim's next sweep, so
+ * that a sweep need not look at blocks where nothing died.
  */
 #pragma once
 
@@ -20,11 +20,12 @@ struct arena;
 
 /*
  * Takes @bytes (a multiple of LEASE_PAGE) at a multiple of @align from the arena's open block, and
- * opens a new block where they don't fit. The caller holds the arena's lock. @ret_address is theirs;
+ * opens a new block where they don't fit. The caller holds the arena's lock. @ret_address is
+ * theirs;
  * @ret_dirty says whether it may not be zeroes. -ENOMEM.
  */
-int block_take(struct arena *arena, size_t bytes, size_t align, uintptr_t *ret_address,
-	bool *ret_dirty);
+int block_take(
+	struct arena *arena, size_t bytes, size_t align, uintptr_t *ret_address, bool *ret_dirty);
 
 /*
  * Makes a block of the last, partly used block of a large lease, whose first @used bytes are the
@@ -42,9 +43,9 @@ void block_add_dead(struct block *b, size_t bytes);
 void block_close(struct block *b);
 
 /*
- * Calls @fn for blocks and @least, and no block dies meanwhile. Each returns false when there is none:
- * block_visit_worthy for the one that queued up first, block_visit_next for the one after that of the
- * last call, in a circle.
+ * Calls @fn for blocks and @least, and no block dies meanwhile. Each returns false when there is
+ * none: block_visit_worthy for the one that queued up first, block_visit_next for the one after
+ * that of the last call, in a circle.
  */
 typedef void block_visitor(struct block *b, size_t least);
 bool block_visit_worthy(block_visitor *fn, size_t least);

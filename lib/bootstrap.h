@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bootstrap: memory for the few allocations that the heap cannot serve: those of its own start, and
- * those of a thread so far into its end that it has no tcache. A small fixed buffer, filled once and
- * never reused.
+ * those of a thread so far into its end that it has no tcache. A small fixed buffer, filled once
+ * and never reused.
  */
 #pragma once
 

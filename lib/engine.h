@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * engine: what the exported malloc family calls. Engine jemalloc (engine_jemalloc.c) is the one there
- * is.
+ * engine: what the exported malloc family calls. Engine jemalloc (engine_jemalloc.c) is the one
+ * there is.
  *
- * The functions follow malloc(3) with two differences: errno is set to ENOMEM by them, and sizes of 0
- * are served like 1. They start the heap at the first call, whoever makes it.
+ * The functions follow malloc(3) with two differences: errno is set to ENOMEM by them, and sizes of
+ * 0 are served like 1. They start the heap at the first call, whoever makes it.
  */
 #pragma once
 

@@ -2,10 +2,10 @@
 /*
  * engine jemalloc (Vatalloc-j): jemalloc decides which slot, vatalloc decides which address.
  *
- *   malloc  slot -> run -> lease, bound if there is none -> address, with the tag of the current life
- *   free    address -> lease -> chunk; its life ends. With lives left the chunk is tagged for the next
- *           one and made ready again; exhausted it is withheld, and when every chunk of the lease is,
- *           the lease is retired and its run's slots are free for another.
+ *   malloc  slot -> run -> lease, bound if there is none -> address, with the tag of the current
+ * life free    address -> lease -> chunk; its life ends. With lives left the chunk is tagged for
+ * the next one and made ready again; exhausted it is withheld, and when every chunk of the lease
+ * is, the lease is retired and its run's slots are free for another.
  */
 #include "engine.h"
 
@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "block.h"
 #include "bootstrap.h"
 #include "fault.h"
 #include "foreign.h"
-#include "block.h"
 #include "meta.h"
 #include "mode.h"
 #include "options.h"
@@ -34,9 +34,9 @@
 #include "text.h"
 
 enum {
-	SHRINK_LEAST = 2,              /* a realloc to less than 1/SHRINK_LEAST of a chunk moves it */
-	MOVE_LEAST = 2 * BLOCK_SIZE,   /* bytes from which a realloc moves pages */
-	SLOTS_SHARE = 16,              /* slot space is this part of lease space */
+	SHRINK_LEAST = 2,            /* a realloc to less than 1/SHRINK_LEAST of a chunk moves it */
+	MOVE_LEAST = 2 * BLOCK_SIZE, /* bytes from which a realloc moves pages */
+	SLOTS_SHARE = 16,            /* slot space is this part of lease space */
 };
 
 static const size_t SLOTS_ENOUGH = (size_t)1 << 40;
@@ -45,7 +45,7 @@ static enum {
 	STATE_NEW,
 	STATE_STARTING, /* our own start allocates */
 	STATE_READY,
-	STATE_OFF,      /* jemalloc has the heap to itself */
+	STATE_OFF, /* jemalloc has the heap to itself */
 } state;
 
 static void fork_prepare_outer(void)
@@ -108,8 +108,8 @@ static bool start_leases(void)
 		return false;
 	/*
 	 * fork(2) must find jemalloc's locks taken before ours, because its hooks take ours, and
-	 * handlers run last come first: ours are registered before jemalloc starts and registers its
-	 * own. The one lock under which we call jemalloc is registered after.
+	 * handlers run last come first: ours are registered before jemalloc starts and registers
+	 * its own. The one lock under which we call jemalloc is registered after.
 	 */
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	if (slot_configure(lease_lives > 1, tcache_end) < 0 || slot_init() < 0 || run_init() < 0)

@@ -45,9 +45,9 @@ static struct {
 	struct sigaction action;
 } program;
 
-static pid_t reporting;              /* the thread that reports, or 0 */
-static __thread sigjmp_buf *rescue;  /* where a fault in the report itself goes on */
-static __thread void *own_stack;     /* the signal stack that fault_thread_begin() made */
+static pid_t reporting;             /* the thread that reports, or 0 */
+static __thread sigjmp_buf *rescue; /* where a fault in the report itself goes on */
+static __thread void *own_stack;    /* the signal stack that fault_thread_begin() made */
 
 /* --- what happened --- */
 
@@ -167,7 +167,8 @@ static void judge_tag(struct report *r, const struct lease *l, size_t index)
 		name_chunk(r, l, index);
 		return;
 	}
-	/* An old tag of this chunk's own, unless it looks even more like its neighbour's overflow. */
+	/* An old tag of this chunk's own, unless it looks even more like its neighbour's overflow.
+	 */
 	if (find_overflown(l, index, r->pointer_tag, &other) && (life >= ended || near)) {
 		r->kind = "overflow";
 		name_chunk(r, l, other);
@@ -216,8 +217,8 @@ static void judge(struct report *r, bool tag_fault)
 	if (!l) {
 		r->kind = space_block_at(r->address) ? "forged-pointer" : "retired-lease";
 		r->detail = space_block_at(r->address)
-			? "an address that was never handed out"
-			: "the object that was there is freed and forgotten";
+		                    ? "an address that was never handed out"
+		                    : "the object that was there is freed and forgotten";
 		return;
 	}
 	index = lease_index_around(l, r->address);
@@ -268,7 +269,7 @@ static void judge_free(struct report *r)
 	name_chunk(r, l, index);
 	ended = l->life[index] & LIFE_COUNT;
 	life = tag_secret.on && r->pointer_tag ? tag_life(r->chunk, index, r->pointer_tag)
-					       : ended - 1;
+	                                       : ended - 1;
 	if (tag_secret.on && !r->pointer_tag) {
 		r->kind = "untagged-pointer";
 	} else if (ended && life < ended) {
@@ -359,7 +360,7 @@ static bool in_live_object(uintptr_t address)
 		return false;
 	index = lease_index_around(l, address);
 	return is_live(l, index) && address >= lease_chunk(l, index) &&
-		address < lease_chunk(l, index) + l->chunk_size;
+	       address < lease_chunk(l, index) + l->chunk_size;
 }
 
 static bool is_ours(const siginfo_t *si)
@@ -369,8 +370,8 @@ static bool is_ours(const siginfo_t *si)
 	if (si->si_code == SEGV_MTEAERR)
 		return tag_secret.on;
 	return si->si_code > 0 && si->si_code != SI_KERNEL && space.size &&
-		address - space.base < space.size &&
-		(si->si_code == SEGV_MTESERR || !in_live_object(address));
+	       address - space.base < space.size &&
+	       (si->si_code == SEGV_MTESERR || !in_live_object(address));
 }
 
 static void default_action(int signal)
@@ -437,8 +438,8 @@ static void forward(int signal, siginfo_t *si, void *context)
 		default_action(signal);
 		/* Sent by kill(2), it would not come again by itself. */
 		if (si->si_code <= 0)
-			syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid),
-				signal, si);
+			syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), signal,
+				si);
 		return;
 	}
 	/* Our action is SA_NODEFER; the rest of the mask is the program's own. */
@@ -469,8 +470,8 @@ static void on_fault(int signal, siginfo_t *si, void *context)
 }
 
 /*
- * Ours in the kernel, with the program's mask and flags as far as they matter to it. A handler of the
- * program's that wants no signal stack gets none, nor does the report then.
+ * Ours in the kernel, with the program's mask and flags as far as they matter to it. A handler of
+ * the program's that wants no signal stack gets none, nor does the report then.
  */
 static int install(const struct sigaction *theirs)
 {
@@ -479,8 +480,8 @@ static int install(const struct sigaction *theirs)
 		.sa_sigaction = on_fault,
 		.sa_mask = theirs->sa_mask,
 		.sa_flags = SA_SIGINFO | SA_NODEFER | SA_EXPOSE_TAGBITS |
-			(theirs->sa_flags & SA_RESTART) |
-			(handler ? theirs->sa_flags & SA_ONSTACK : SA_ONSTACK),
+	                    (theirs->sa_flags & SA_RESTART) |
+	                    (handler ? theirs->sa_flags & SA_ONSTACK : SA_ONSTACK),
 	};
 
 	return __sigaction(SIGSEGV, &ours, NULL);
@@ -492,7 +493,8 @@ int fault_sigaction(const struct sigaction *action, struct sigaction *ret_old)
 	sigset_t all, before;
 	int r = 0;
 
-	/* Not started, or in a child of vfork(2), which must not change what its parent remembers. */
+	/* Not started, or in a child of vfork(2), which must not change what its parent remembers.
+	 */
 	if (!program.owner || program.owner != getpid())
 		return __sigaction(SIGSEGV, action, ret_old);
 	sigfillset(&all);

@@ -2,10 +2,10 @@
 /*
  * fault: the SIGSEGV handler, and what a bad pointer means.
  *
- * The handler decides whether the address lies in lease space. If not, the fault is the program's: its
- * own handler gets it as the kernel would have delivered it, or the default action happens. Programs
- * install handlers later than we do, so sigaction(2) is wrapped: for SIGSEGV it keeps the program's
- * action here and leaves ours in the kernel.
+ * The handler decides whether the address lies in lease space. If not, the fault is the program's:
+ * its own handler gets it as the kernel would have delivered it, or the default action happens.
+ * Programs install handlers later than we do, so sigaction(2) is wrapped: for SIGSEGV it keeps the
+ * program's action here and leaves ours in the kernel.
  *
  * A fault of ours is analysed, reported (report.h) and then left to the default action, so that
  * the core dump and the service manager see what they always see. Because tags are a sequence the

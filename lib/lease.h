@@ -4,8 +4,8 @@
  *
  * A run is a slab of equal chunks or one large allocation, somewhere in slot space, which is never
  * mapped; its lease says at which real addresses those chunks are. A lease is bound to a run, then
- * parked (its run is gone but its chunks have lives left: the next run of its class gets it), and at
- * last dead, when every chunk is exhausted. It never changes class, so the borders of its chunks
+ * parked (its run is gone but its chunks have lives left: the next run of its class gets it), and
+ * at last dead, when every chunk is exhausted. It never changes class, so the borders of its chunks
  * never move, and one byte a chunk holds all there is to know:
  *
  *   LIFE_COUNT   lives that have ended, 0 to 15
@@ -43,9 +43,9 @@ struct run;
 struct arena;
 
 struct lease {
-	uintptr_t base;     /* address of the first chunk, untagged */
-	size_t chunk_size;  /* bytes, all usable */
-	uint32_t inverse;   /* index = offset * inverse >> 32; 0 when there is one chunk */
+	uintptr_t base;    /* address of the first chunk, untagged */
+	size_t chunk_size; /* bytes, all usable */
+	uint32_t inverse;  /* index = offset * inverse >> 32; 0 when there is one chunk */
 	uint32_t n_chunks;
 	uint32_t exhausted; /* chunks with no life left */
 	uint8_t class;      /* index of the size class, or CLASS_LARGE */
@@ -75,12 +75,14 @@ struct size_class {
 extern uint8_t lease_lives;
 
 /*
- * A new lease for a slab. The caller holds the lock of @arena. NULL when memory or lease space is out.
+ * A new lease for a slab. The caller holds the lock of @arena. NULL when memory or lease space is
+ * out.
  */
 struct lease *lease_new(struct arena *arena, const struct size_class *sc, uint8_t class);
 
 /*
- * A new lease for one large chunk of @size bytes (a multiple of the page) at a multiple of @align. An
+ * A new lease for one large chunk of @size bytes (a multiple of the page) at a multiple of @align.
+ * An
  * @align of no more than a cache line leaves the place in the page to chance, or to @offset (bytes
  * into the page) unless that is LEASE_ANY_OFFSET; @fresh asks for untouched pages. The caller holds
  * the lock of @arena. NULL as above.

@@ -13,11 +13,12 @@ enum {
 	N_LINEAR = LINEAR_MAX / LINEAR_STEP,
 	LINEAR_LOG2 = 10,
 	N_CLASSES = N_LINEAR + 4 * 10, /* four a doubling, to META_MAX */
-	CHUNK = 1 << 20,           /* bytes mapped at a time */
+	CHUNK = 1 << 20,               /* bytes mapped at a time */
 	TABLE_STEP = 1 << 16,
 };
 
-static_assert(1 << LINEAR_LOG2 == LINEAR_MAX && LINEAR_MAX << 10 == META_MAX, "classes reach META_MAX");
+static_assert(
+	1 << LINEAR_LOG2 == LINEAR_MAX && LINEAR_MAX << 10 == META_MAX, "classes reach META_MAX");
 
 struct free_cell {
 	struct free_cell *next;
@@ -62,7 +63,8 @@ void *meta_alloc(size_t size)
 	if ((size_t)(meta.end - meta.next) < bytes) {
 		void *map;
 
-		/* The rest of the old mapping is lost: untouched, it costs nothing but addresses. */
+		/* The rest of the old mapping is lost: untouched, it costs nothing but addresses.
+		 */
 		if (os_map(CHUNK, OS_META, &map) < 0) {
 			lock_drop(&meta.lock);
 			return NULL;

@@ -3,8 +3,8 @@
  * meta: memory for vatalloc's own tables, apart from the heap it protects.
  *
  * Cells come from mappings of their own, in size classes: multiples of 64 bytes up to 1 KiB, four
- * sizes a doubling above. A freed cell waits in the list of its class and is never given back to the kernel, so
- * a reader that is late finds old bytes but never a fault.
+ * sizes a doubling above. A freed cell waits in the list of its class and is never given back to
+ * the kernel, so a reader that is late finds old bytes but never a fault.
  *
  * A table is one array as long as the address space it describes, of which only the front is in
  * use: reserved whole, opened in steps.

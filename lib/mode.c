@@ -50,8 +50,9 @@ static unsigned enable(unsigned mode)
 static void fall_back(unsigned asked, unsigned reason)
 {
 	const char *why = reason == VATALLOC_FALLBACK_NO_MTE
-		? "no MTE here"
-		: "the kernel refuses tagged addresses (sysctl abi.tagged_addr_disabled, or seccomp)";
+	                          ? "no MTE here"
+	                          : "the kernel refuses tagged addresses (sysctl "
+	                            "abi.tagged_addr_disabled, or seccomp)";
 
 	vatalloc_stats.fallback = reason;
 	/* auto asks for nothing, so on most CPUs there is nothing to say. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mode: how this process's heap is protected, settled once at start from what was asked for and what
- * the machine has. The result is in vatalloc_stats.mode.
+ * mode: how this process's heap is protected, settled once at start from what was asked for and
+ * what the machine has. The result is in vatalloc_stats.mode.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 
 /*
  * Settles the mode and, for MTE, switches tag checks on: they are a property of the thread, which
- * later threads inherit, so this comes before there are any. Ends the process where MTE was asked for,
- * is not there, and `fallback=abort`.
+ * later threads inherit, so this comes before there are any. Ends the process where MTE was asked
+ * for, is not there, and `fallback=abort`.
  */
 void mode_init(void);
 

@@ -62,10 +62,15 @@ static inline void mte_set_tags(uintptr_t p, size_t size, size_t dc_gva_bytes)
 
 	if (dc_gva_bytes && size >= 4 * dc_gva_bytes) {
 		for (; p & (dc_gva_bytes - 1); p += MTE_GRANULE)
-			__asm__ volatile(".arch armv8.5-a+memtag\n\tstg %0, [%0]" : : "r"(p) : "memory");
+			__asm__ volatile(".arch armv8.5-a+memtag\n\tstg %0, [%0]"
+					 :
+					 : "r"(p)
+					 : "memory");
 		for (; end - p >= dc_gva_bytes; p += dc_gva_bytes)
-			__asm__ volatile(
-				".arch armv8.5-a+memtag\n\tdc gva, %0" : : "r"(p) : "memory");
+			__asm__ volatile(".arch armv8.5-a+memtag\n\tdc gva, %0"
+					 :
+					 : "r"(p)
+					 : "memory");
 	}
 	for (; end - p >= 2 * MTE_GRANULE; p += 2 * MTE_GRANULE)
 		__asm__ volatile(".arch armv8.5-a+memtag\n\tst2g %0, [%0]" : : "r"(p) : "memory");

@@ -35,8 +35,8 @@
 #endif
 
 /*
- * Callers get their errors as return values; errno is the program's, and free(3) has to keep it. Each
- * function that makes system calls declares one of these.
+ * Callers get their errors as return values; errno is the program's, and free(3) has to keep it.
+ * Each function that makes system calls declares one of these.
  */
 struct kept_errno {
 	int value;
@@ -79,7 +79,7 @@ static bool probe_guards(void)
 	if (os_map(os.page, OS_META, &page) < 0)
 		return false;
 	works = madvise(page, os.page, MADV_GUARD_INSTALL) == 0 &&
-		madvise(page, os.page, MADV_POPULATE_READ) < 0 && errno == EFAULT;
+	        madvise(page, os.page, MADV_POPULATE_READ) < 0 && errno == EFAULT;
 	munmap(page, os.page);
 	return works;
 }
@@ -128,7 +128,8 @@ int os_reserve(size_t size, size_t align, enum os_use use, void **ret_addr)
 
 	if (size + slack < size)
 		return -ENOMEM;
-	map = mmap(NULL, size + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	map = mmap(
+		NULL, size + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	addr = slack ? (char *)round_up((uintptr_t)map, align) : map;

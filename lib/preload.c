@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preload: the exported malloc family, malloc(3) to malloc_info(3), with glibc's semantics where the
- * standards leave a choice. Compiled with -fno-builtin, or GCC makes a call of calloc out of our
- * calloc.
+ * preload: the exported malloc family, malloc(3) to malloc_info(3), with glibc's semantics where
+ * the standards leave a choice. Compiled with -fno-builtin, or GCC makes a call of calloc out of
+ * our calloc.
  */
 #include <errno.h>
 #include <limits.h>

@@ -18,7 +18,8 @@
 
 typedef void (*new_handler)(void);
 
-/* A function of the C++ library, NULL where there is none; a module may have loaded it for itself. */
+/* A function of the C++ library, NULL where there is none; a module may have loaded it for itself.
+ */
 static void *cxx_function(const char *name)
 {
 	void *function = dlsym(RTLD_DEFAULT, name);

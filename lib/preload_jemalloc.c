@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preload_jemalloc: jemalloc's own allocation functions, for programs linked with it (redis, mariadb,
- * varnish): their pointers must come from the same heap as those of malloc. mallctl(3) is left to
- * their jemalloc. Flags name an arena or a cache of that jemalloc; only alignment and zeroing mean
- * something here. jemalloc(3), "Non-standard API".
+ * preload_jemalloc: jemalloc's own allocation functions, for programs linked with it (redis,
+ * mariadb, varnish): their pointers must come from the same heap as those of malloc. mallctl(3) is
+ * left to their jemalloc. Flags name an arena or a cache of that jemalloc; only alignment and
+ * zeroing mean something here. jemalloc(3), "Non-standard API".
  */
 #include <errno.h>
 #include <string.h>

@@ -43,9 +43,9 @@ __attribute__((constructor(101))) static void start(void)
 }
 
 /*
- * glibc looks at the return address to know whose $ORIGIN and RUNPATH count, so this must be a jump:
- * the last call of a function whose frame is gone, which GCC makes of it at -O2 (bats/110-break.bats
- * holds it to that).
+ * glibc looks at the return address to know whose $ORIGIN and RUNPATH count, so this must be a
+ * jump: the last call of a function whose frame is gone, which GCC makes of it at -O2
+ * (bats/110-break.bats holds it to that).
  */
 EXPORT void *dlopen(const char *path, int flags)
 {

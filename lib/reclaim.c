@@ -130,7 +130,7 @@ static void sweep_block(struct block *b, size_t least)
 		/* No lease: the tail of a closed block, a short gap, or one still to come. */
 		if (l ? page_is_dead(l, base + (i << LEASE_PAGE_SHIFT))
 		      : i < BLOCK_PAGES && __atomic_load_n(&b->closed, __ATOMIC_ACQUIRE) &&
-				i << LEASE_PAGE_SHIFT >= b->used)
+					i << LEASE_PAGE_SHIFT >= b->used)
 			continue;
 		if ((i - begin) << LEASE_PAGE_SHIFT >= least)
 			release(b, begin, i);

@@ -5,10 +5,11 @@
  * With a granularity set, every block counts the exhausted bytes of each unit of that size (the
  * paper's exhausted_size_per_page[], section 3.3), and a unit is released when it is full.
  *
- * With granularity auto nothing is counted by unit, and blocks die as a whole, which is nearly free.
- * Instead the bytes that are dead but still resident are summed up, and when they pass a share of the
- * live heap a sweep reads the life bytes of blocks and releases what it finds dead: in long pieces
- * where whole leases died, and page by page, a few blocks at a time, when that was not enough.
+ * With granularity auto nothing is counted by unit, and blocks die as a whole, which is nearly
+ * free. Instead the bytes that are dead but still resident are summed up, and when they pass a
+ * share of the live heap a sweep reads the life bytes of blocks and releases what it finds dead: in
+ * long pieces where whole leases died, and page by page, a few blocks at a time, when that was not
+ * enough.
  *
  * Exhausted chunks are never handed out again, so releasing them races with nobody.
  */
@@ -52,7 +53,8 @@ void reclaim_add_dead(int64_t bytes);
 /* Bytes that became live, or (negative) ceased to be. */
 void reclaim_add_live(int64_t bytes);
 
-/* Sets `due` if so many dead bytes are resident that a sweep pays; called when a block is opened. */
+/* Sets `due` if so many dead bytes are resident that a sweep pays; called when a block is opened.
+ */
 void reclaim_consider(void);
 
 /* The sweep. The caller holds none of the locks from that of the blocks on (util.h). */

@@ -47,7 +47,8 @@ static struct {
 
 static int open_socket(void)
 {
-	static const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET};
+	static const struct sockaddr_un address = {
+		.sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET};
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -253,8 +254,8 @@ static bool in_library(uintptr_t pc)
 	struct dl_find_object here, there;
 
 	return _dl_find_object((void *)in_library, &here) == 0 &&
-		_dl_find_object((void *)pc, &there) == 0 &&
-		here.dlfo_map_start == there.dlfo_map_start;
+	       _dl_find_object((void *)pc, &there) == 0 &&
+	       here.dlfo_map_start == there.dlfo_map_start;
 }
 
 static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *arg)
@@ -348,7 +349,8 @@ static void write_message(struct text *t, const struct report *r)
 	text_str(t, ": ");
 	text_str(t, strcmp(r->access, "unknown") ? r->access : "access");
 	if (r->has_address) {
-		text_str(t, strcmp(r->access, "free") && strcmp(r->access, "realloc") ? " at " : " of ");
+		text_str(t, strcmp(r->access, "free") && strcmp(r->access, "realloc") ? " at "
+										      : " of ");
 		text_hex(t, r->address);
 	} else {
 		text_str(t, " at an unknown address");

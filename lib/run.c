@@ -9,8 +9,8 @@
 #include "slot.h"
 
 enum {
-	EXACT_MAX = 128,  /* pages: shorter free ranges have a list of their own length */
-	LIST_COUNT = 512, /* one list a page up to EXACT_MAX, then four a doubling */
+	EXACT_MAX = 128,       /* pages: shorter free ranges have a list of their own length */
+	LIST_COUNT = 512,      /* one list a page up to EXACT_MAX, then four a doubling */
 	SEARCH_MOST = 1 << 22, /* pages of slot space that may be searched */
 };
 
@@ -44,9 +44,9 @@ int run_reserve(size_t most)
 	int r = -ENOMEM;
 
 	/*
-	 * Under RLIMIT_AS a reservation would be taken from the heap's own share, and slots are only
-	 * numbers: take some that nothing else jemalloc deals with has. It maps its own metadata where
-	 * the kernel likes, which is never down there.
+	 * Under RLIMIT_AS a reservation would be taken from the heap's own share, and slots are
+	 * only numbers: take some that nothing else jemalloc deals with has. It maps its own
+	 * metadata where the kernel likes, which is never down there.
 	 */
 	if (os_address_limit() != SIZE_MAX) {
 		run_space = LOW_SLOTS;
@@ -72,7 +72,8 @@ int run_init(void)
 	if (slot_classes.page > SLOTS_ALIGN)
 		return -ENOSYS;
 	run_page_shift = slot_classes.page_shift;
-	/* A table of half a GiB is too much for an address limit: the heap stays below it anyway. */
+	/* A table of half a GiB is too much for an address limit: the heap stays below it anyway.
+	 */
 	if (os_address_limit() != SIZE_MAX)
 		own.size = round_up(min_size(own.size, os_address_limit() * 4), SLOTS_ALIGN);
 	r = meta_table_init(&own.map, (own.size >> run_page_shift) * sizeof(struct run *));
@@ -108,8 +109,8 @@ static struct free_range *find_exact(size_t bytes, size_t align)
 }
 
 /*
- * The page map knows which pages are free, so when a small space (RLIMIT_AS) is used up, a look at the
- * map finds what the lists have lost track of: they are dropped.
+ * The page map knows which pages are free, so when a small space (RLIMIT_AS) is used up, a look at
+ * the map finds what the lists have lost track of: they are dropped.
  */
 static bool find_anywhere(size_t bytes, size_t align, uintptr_t *ret_start)
 {
@@ -159,7 +160,7 @@ static bool take_range(size_t bytes, size_t align, uintptr_t *ret_start)
 	end = start - run_space + bytes;
 	if (end > own.size)
 		return own.size >> run_page_shift <= SEARCH_MOST &&
-			find_anywhere(bytes, align, ret_start);
+		       find_anywhere(bytes, align, ret_start);
 	if (meta_table_grow(&own.map, (end >> run_page_shift) * sizeof(struct run *)) < 0)
 		return false;
 	own.next = end;

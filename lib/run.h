@@ -3,13 +3,13 @@
  * run: one extent of jemalloc's, in slot space.
  *
  * A run comes and goes with jemalloc's extent hooks. Slot space is a reservation that is never
- * touched; its ranges are reused freely, because no slot is ever an address of anybody's. The page map
- * gives the run of a slot. A run that jemalloc gives back parks its lease.
+ * touched; its ranges are reused freely, because no slot is ever an address of anybody's. The page
+ * map gives the run of a slot. A run that jemalloc gives back parks its lease.
  *
  * The lease of a run may be bound by any thread that got a slot of it, under the lock of the arena;
- * it stays while a single slot of the run is out. When threads free at the same time jemalloc may use
- * an empty run for another class without going through the hooks: whoever finds the lease of another
- * class on a run parks it (arena_bind).
+ * it stays while a single slot of the run is out. When threads free at the same time jemalloc may
+ * use an empty run for another class without going through the hooks: whoever finds the lease of
+ * another class on a run parks it (arena_bind).
  */
 #pragma once
 
@@ -23,12 +23,12 @@ struct arena;
 struct lease;
 
 struct run {
-	uintptr_t slots;     /* the first slot of a slab; where jemalloc put a large one is `large` */
+	uintptr_t slots; /* the first slot of a slab; where jemalloc put a large one is `large` */
 	size_t bytes;
 	void *large;         /* jemalloc begins a large allocation anywhere in its first page */
 	struct lease *lease; /* or NULL */
 	struct arena *arena;
-	struct run *next;    /* in the arena's list of spare runs */
+	struct run *next; /* in the arena's list of spare runs */
 };
 
 /* jemalloc's extent_hooks_t, jemalloc(3). */
@@ -36,8 +36,10 @@ typedef struct extent_hooks extent_hooks;
 struct extent_hooks {
 	void *(*alloc)(extent_hooks *hooks, void *addr, size_t size, size_t align, bool *zero,
 		bool *commit, unsigned arena);
-	bool (*dalloc)(extent_hooks *hooks, void *addr, size_t size, bool committed, unsigned arena);
-	void (*destroy)(extent_hooks *hooks, void *addr, size_t size, bool committed, unsigned arena);
+	bool (*dalloc)(
+		extent_hooks *hooks, void *addr, size_t size, bool committed, unsigned arena);
+	void (*destroy)(
+		extent_hooks *hooks, void *addr, size_t size, bool committed, unsigned arena);
 	bool (*commit)(extent_hooks *hooks, void *addr, size_t size, size_t offset, size_t len,
 		unsigned arena);
 	bool (*decommit)(extent_hooks *hooks, void *addr, size_t size, size_t offset, size_t len,

@@ -16,8 +16,8 @@
 /* More of jemalloc's public API under its new names; jemalloc.h would declare the old ones. */
 extern int slot_mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
 extern int slot_mallctlnametomib(const char *name, size_t *mib, size_t *mib_len);
-extern int slot_mallctlbymib(const size_t *mib, size_t mib_len, void *old, size_t *old_size,
-	void *new, size_t new_size);
+extern int slot_mallctlbymib(
+	const size_t *mib, size_t mib_len, void *old, size_t *old_size, void *new, size_t new_size);
 extern void *slot_mallocx(size_t size, int flags);
 extern size_t slot_nallocx(size_t size, int flags);
 extern void slot_sdallocx(void *p, size_t size, int flags);
@@ -81,13 +81,12 @@ int slot_configure(bool tcache, void (*at_thread_end)(void))
 	own.at_thread_end = at_thread_end;
 	if (pthread_key_create(&own.key, thread_ends))
 		return -EAGAIN;
-	/* Runs that are empty go back to the hooks at once. */
+		/* Runs that are empty go back to the hooks at once. */
 #define SETTINGS                                                                                   \
 	"narenas:1,percpu_arena:disabled,retain:false,dirty_decay_ms:0,muzzy_decay_ms:0,"          \
 	"background_thread:false,thp:never,metadata_thp:disabled,lg_extent_max_active_fit:0,"
-	slot_malloc_conf_2_conf_harder = tcache
-		? SETTINGS "tcache:true,tcache_max:1048576"
-		: SETTINGS "tcache:false";
+	slot_malloc_conf_2_conf_harder =
+		tcache ? SETTINGS "tcache:true,tcache_max:1048576" : SETTINGS "tcache:false";
 #undef SETTINGS
 	return 0;
 }
@@ -119,8 +118,8 @@ ssize_t slot_readlink(const char *path, char *buf, size_t size)
 }
 
 /*
- * Only jemalloc's heap profiler does such arithmetic, and nobody can switch it on: see slot_getenv().
- * So the library need not need libm.
+ * Only jemalloc's heap profiler does such arithmetic, and nobody can switch it on: see
+ * slot_getenv(). So the library need not need libm.
  */
 double slot_exp(double x)
 {
@@ -272,7 +271,7 @@ uint8_t slot_class(size_t size)
 	uint8_t class = 0;
 
 	while (slot_classes.class[class].size < size)
-		class++;
+		class ++;
 	return class;
 }
 
@@ -289,8 +288,8 @@ size_t slot_take_batch(void **slots, size_t n, size_t size, unsigned arena)
 		.slots = slots, .n = n, .size = size, .flags = arena_flag(arena)};
 	size_t filled = 0, len = sizeof(filled);
 
-	if (unlikely(thread.ended) || slot_mallctlbymib(own.batch_mib, own.batch_mib_len, &filled, &len, &packet,
-		    sizeof(packet)))
+	if (unlikely(thread.ended) || slot_mallctlbymib(own.batch_mib, own.batch_mib_len, &filled,
+					      &len, &packet, sizeof(packet)))
 		return 0;
 	return filled;
 }

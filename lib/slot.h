@@ -3,9 +3,9 @@
  * slot: jemalloc, which decides which slot an allocation gets.
  *
  * This is the distribution's jemalloc, linked statically with its public names renamed (slot_malloc
- * for malloc). It keeps its metadata out of band and never touches the memory it manages, so it runs
- * on slot space: addresses reserved and never mapped. Its settings make every call of the extent
- * hooks exactly one run: extents are neither kept, split nor merged (run.h holds the hooks).
+ * for malloc). It keeps its metadata out of band and never touches the memory it manages, so it
+ * runs on slot space: addresses reserved and never mapped. Its settings make every call of the
+ * extent hooks exactly one run: extents are neither kept, split nor merged (run.h holds the hooks).
  *
  * Only the public API of jemalloc 5.3 is used. See jemalloc(3).
  */
@@ -60,8 +60,8 @@ size_t slot_size(size_t size, size_t align);
 uint8_t slot_class(size_t size);
 
 /*
- * A slot from @arena, or NULL. SLOT_BOUND: from the arena that the thread is bound to, perhaps out of
- * jemalloc's own cache.
+ * A slot from @arena, or NULL. SLOT_BOUND: from the arena that the thread is bound to, perhaps out
+ * of jemalloc's own cache.
  */
 void *slot_take(size_t size, size_t align, unsigned arena);
 #define SLOT_BOUND UINT_MAX

@@ -14,7 +14,7 @@ enum {
 	FEW_VMAS = 1500, /* that any process may have */
 };
 
-static const size_t SPACE_MOST = (size_t)1 << 46;  /* half of x86-64's user space */
+static const size_t SPACE_MOST = (size_t)1 << 46; /* half of x86-64's user space */
 static const size_t SPACE_LEAST = (size_t)32 << 20;
 
 /* What a block is to the kernel; neighbours of the same kind share a VMA, except moved ones. */
@@ -75,7 +75,7 @@ static void set_kind(size_t number, size_t n, enum block_kind kind)
 static bool has_vmas(void)
 {
 	return own.borders < FEW_VMAS ||
-		(own.borders < own.live && own.borders < os_max_vmas() / 4);
+	       (own.borders < own.live && own.borders < os_max_vmas() / 4);
 }
 
 static bool may_move(void)
@@ -109,8 +109,9 @@ int space_init(size_t most)
 	if (r < 0)
 		return r;
 	/*
-	 * The kernel's own randomisation has put the range somewhere; begin a random number of blocks
-	 * into it as well, up to a sixteenth, so that one leaked mapping does not give the heap away.
+	 * The kernel's own randomisation has put the range somewhere; begin a random number of
+	 * blocks into it as well, up to a sixteenth, so that one leaked mapping does not give the
+	 * heap away.
 	 */
 	os_random(&own.next, sizeof(own.next));
 	own.next %= max_size(min_size((most >> BLOCK_SHIFT) / 16, 1024), 1);
@@ -136,7 +137,8 @@ static size_t align_block(size_t number, size_t align)
 	return round_up(base + number, align) - base;
 }
 
-/* Blocks never taken before. -ENOSPC when there are no more, -ENOMEM when memory for tables is out. */
+/* Blocks never taken before. -ENOSPC when there are no more, -ENOMEM when memory for tables is out.
+ */
 static int take_next(size_t n, size_t align, size_t *ret_number)
 {
 	size_t first = align_block(own.next, align);
@@ -171,8 +173,8 @@ static int take_retired(size_t n, size_t align, size_t *ret_number)
 			row = 0;
 		/* A row begins at a multiple of @align and holds nothing but retired blocks. */
 		row = space.entry[number] == 0 && (row || align_block(number, align) == number)
-			? row + 1
-			: 0;
+		              ? row + 1
+		              : 0;
 		if (row < n)
 			continue;
 		if (options.abort_exhausted)
@@ -215,7 +217,8 @@ static void untake(size_t number, size_t n)
 	vatalloc_stats.blocks_live = own.live;
 }
 
-/* Puts pages from `ready` under the first of @n reserved blocks; returns how many blocks got some. */
+/* Puts pages from `ready` under the first of @n reserved blocks; returns how many blocks got some.
+ */
 static size_t move_ready(size_t number, size_t n)
 {
 	size_t moved = 0;

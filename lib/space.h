@@ -2,17 +2,17 @@
 /*
  * space: lease space, the one range of address space that all heap addresses come from.
  *
- * It is reserved once, as large as the machine allows, and cut into blocks of 2 MiB. Blocks are taken
- * in the order of their addresses and never twice, so a block number is also an age. A block is
- * reserved, then open (in use), then retired; kinds below. Only when every block has been used are
- * retired ones taken again, the oldest first (`on_exhaustion=recycle`), or the process ends.
+ * It is reserved once, as large as the machine allows, and cut into blocks of 2 MiB. Blocks are
+ * taken in the order of their addresses and never twice, so a block number is also an age. A block
+ * is reserved, then open (in use), then retired; kinds below. Only when every block has been used
+ * are retired ones taken again, the oldest first (`on_exhaustion=recycle`), or the process ends.
  *
  * The space table has an entry a block that says what lies there, for anyone with an address in
  * hand: nothing, a block that small leases share (struct block), or one lease that has it whole.
  *
- * The pages of a block that dies are not given to the kernel and asked for again, which costs a fault
- * and the zeroing: they move by mremap(2) to the next block of lease space, which then waits in
- * `ready`. The dead block itself is retired at once and traps.
+ * The pages of a block that dies are not given to the kernel and asked for again, which costs a
+ * fault and the zeroing: they move by mremap(2) to the next block of lease space, which then waits
+ * in `ready`. The dead block itself is retired at once and traps.
  *
  * The kernel limits the number of VMAs; space counts the borders between blocks of different
  * kinds, and stops moving, then stops mapping, before the process comes near vm.max_map_count.
@@ -72,10 +72,10 @@ int space_init(size_t most);
 
 /* How the blocks of space_take() come. */
 enum space_want {
-	SPACE_SMALL, /* one block, only reserved: the caller opens it piece by piece */
-	SPACE_HUGE,  /* one block, open, dirty if pages waited in `ready` */
-	SPACE_LARGE, /* any number, open, on pages from `ready` as far as they reach */
-	SPACE_FRESH, /* any number, open, untouched */
+	SPACE_SMALL,    /* one block, only reserved: the caller opens it piece by piece */
+	SPACE_HUGE,     /* one block, open, dirty if pages waited in `ready` */
+	SPACE_LARGE,    /* any number, open, on pages from `ready` as far as they reach */
+	SPACE_FRESH,    /* any number, open, untouched */
 	SPACE_UNTAGGED, /* the same, without PROT_MTE */
 };
 
@@ -86,14 +86,15 @@ enum space_want {
 int space_take(size_t n, size_t align, enum space_want want, size_t *ret_number, bool *ret_dirty);
 
 /*
- * Retires @n blocks for good. @movable: their pages may go to new blocks, because all of them is open
- * and none released.
+ * Retires @n blocks for good. @movable: their pages may go to new blocks, because all of them is
+ * open and none released.
  */
 void space_retire(size_t number, size_t n, bool movable);
 
 /*
  * Moves the pages of up to @n blocks in use to blocks just taken as SPACE_FRESH or SPACE_UNTAGGED,
- * for a realloc; what was there is empty then. @untagged: `to` was taken so. Returns how many were moved, from the first on.
+ * for a realloc; what was there is empty then. @untagged: `to` was taken so. Returns how many were
+ * moved, from the first on.
  */
 size_t space_move(size_t from, size_t to, size_t n, bool untagged);
 

@@ -16,7 +16,10 @@ _Alignas(64) __attribute__((visibility("default"))) struct vatalloc_stats vatall
 static_assert(sizeof(VATALLOC_VERSION) <= sizeof(vatalloc_stats.library), "the version fits");
 
 const struct counter counters[] = {
-#define COUNTER(field) {#field, offsetof(struct vatalloc_stats, field)}
+#define COUNTER(field)                                                                             \
+	{                                                                                          \
+#field, offsetof(struct vatalloc_stats, field)                                     \
+	}
 	COUNTER(lives_used),
 	COUNTER(chunks_exhausted),
 	COUNTER(bytes_exhausted),

@@ -2,12 +2,12 @@
 /*
  * tag: which of the 15 tags a chunk carries in which of its lives.
  *
- * Tag 0 means dead: memory never used, exhausted or purged, and everything that is not a heap chunk.
- * The lives of a chunk walk a secret permutation of 1..15, one step a life, from a start that a
- * keyed hash of its address gives, so nobody who has seen some tags can tell the next. Even and odd
- * chunks of a run start in different halves of the permutation: neighbours begin on different tags.
- * Since the sequence is a function of address and life, a fault can be read backwards: which life
- * of which chunk did this tag belong to? (tag_life)
+ * Tag 0 means dead: memory never used, exhausted or purged, and everything that is not a heap
+ * chunk. The lives of a chunk walk a secret permutation of 1..15, one step a life, from a start
+ * that a keyed hash of its address gives, so nobody who has seen some tags can tell the next. Even
+ * and odd chunks of a run start in different halves of the permutation: neighbours begin on
+ * different tags. Since the sequence is a function of address and life, a fault can be read
+ * backwards: which life of which chunk did this tag belong to? (tag_life)
  *
  * Without MTE every tag is 0 and nothing here touches memory.
  */
@@ -26,9 +26,9 @@ enum {
 };
 
 struct tag_secret {
-	bool on;                    /* tags are in use */
-	uint8_t sequence[16];       /* a permutation of 1..15; the last is unused */
-	uint8_t step_of[MTE_TAGS];  /* its inverse; [0] is unused */
+	bool on;                   /* tags are in use */
+	uint8_t sequence[16];      /* a permutation of 1..15; the last is unused */
+	uint8_t step_of[MTE_TAGS]; /* its inverse; [0] is unused */
 	uint64_t key;
 	size_t dc_gva_bytes;
 };

@@ -38,8 +38,8 @@ static uint16_t room_of(unsigned class)
 }
 
 /*
- * Hands what a tcache has ready to the threads that have none, as far as there is room. The first one
- * that is given up stays as a whole. Returns whether it did.
+ * Hands what a tcache has ready to the threads that have none, as far as there is room. The first
+ * one that is given up stays as a whole. Returns whether it did.
  */
 static bool leave_behind(struct tcache *t)
 {
@@ -85,8 +85,8 @@ void tcache_init(void (*begin)(void), void (*end)(void))
 	tcache_max = slot_classes.class[tcache_bins - 1].size;
 	for (size_t granules = 0; granules <= TCACHE_MAX / MTE_GRANULE; granules++) {
 		if (class < tcache_bins && granules * MTE_GRANULE > slot_classes.class[class].size)
-			class++;
-		tcache_class[granules] = (uint8_t)class;
+			class ++;
+		tcache_class[granules] = (uint8_t) class;
 	}
 	for (unsigned i = 0; i < tcache_bins; i++)
 		entries += room_of(i);
@@ -154,7 +154,7 @@ static size_t fill_from_slab(struct arena *arena, struct tcache_bin *bin, unsign
 	size_t n;
 
 	if (!l) {
-		l = arena_take_slab(arena, (uint8_t)class, &bin->next);
+		l = arena_take_slab(arena, (uint8_t) class, &bin->next);
 		if (!l)
 			return 0;
 	}
@@ -171,8 +171,8 @@ static size_t fill_from_slab(struct arena *arena, struct tcache_bin *bin, unsign
 }
 
 /*
- * Up to @n slots of a class. Asked for as many as a slab has, jemalloc would take a fresh slab, even
- * if there are slots free in others: what arena_take_slab() wants, and nobody else.
+ * Up to @n slots of a class. Asked for as many as a slab has, jemalloc would take a fresh slab,
+ * even if there are slots free in others: what arena_take_slab() wants, and nobody else.
  */
 static size_t take_slots(void **slots, size_t n, const struct size_class *sc, unsigned slot_arena)
 {
@@ -194,7 +194,8 @@ static size_t take_slots(void **slots, size_t n, const struct size_class *sc, un
 }
 
 /* Many lives: whatever slots jemalloc prefers. */
-static size_t fill_from_slots(struct arena *arena, struct tcache_bin *bin, unsigned class, bool bound)
+static size_t fill_from_slots(
+	struct arena *arena, struct tcache_bin *bin, unsigned class, bool bound)
 {
 	const struct size_class *sc = &slot_classes.class[class];
 	void *slots[ROOM_MOST];
@@ -207,7 +208,7 @@ static size_t fill_from_slots(struct arena *arena, struct tcache_bin *bin, unsig
 		size_t index;
 
 		if (!l || l->class != class)
-			l = arena_bind(run, (uint8_t)class);
+			l = arena_bind(run, (uint8_t) class);
 		if (!l) {
 			slot_give(slots[n], sc->size, false);
 			continue;
@@ -225,7 +226,7 @@ bool tcache_fill(struct tcache *t, unsigned class)
 	size_t n;
 
 	n = lease_lives == 1 ? fill_from_slab(t->arena, bin, class)
-			     : fill_from_slots(t->arena, bin, class, t == tcache_self);
+	                     : fill_from_slots(t->arena, bin, class, t == tcache_self);
 	bin->n = (uint16_t)n;
 	bin->fill = (uint16_t)min_size(bin->fill * 2, bin->room);
 	t->begun += n;

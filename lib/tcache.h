@@ -3,14 +3,14 @@
  * tcache: chunks that a thread has ready, so that the common malloc and free take no lock.
  *
  * A bin a size class holds ready chunks: their addresses with the tag of their next life, and where
- * their life byte is. malloc takes the last one; free, where the chunk has lives left, puts it back.
- * An empty bin is filled, and half of a full one given back, through the engine's slow path: by
- * batches from jemalloc, or with one life a chunk from a slab that the bin has for itself and walks
- * from end to end.
+ * their life byte is. malloc takes the last one; free, where the chunk has lives left, puts it
+ * back. An empty bin is filled, and half of a full one given back, through the engine's slow path:
+ * by batches from jemalloc, or with one life a chunk from a slab that the bin has for itself and
+ * walks from end to end.
  *
- * The last thing a thread does is give up its tcache; it is still in use in all but the last round of
- * the destructors of pthread keys. A thread that has no tcache yet, or none any more, has `tcache_none`, whose bins are empty and have
- * no room: the fast paths need no check for it.
+ * The last thing a thread does is give up its tcache; it is still in use in all but the last round
+ * of the destructors of pthread keys. A thread that has no tcache yet, or none any more, has
+ * `tcache_none`, whose bins are empty and have no room: the fast paths need no check for it.
  */
 #pragma once
 
@@ -45,7 +45,7 @@ struct tcache {
 	/* Since the last tcache_publish(). */
 	uint64_t dead_chunks; /* exhausted */
 	uint64_t dead_bytes;
-	uint64_t begun;       /* lives of chunks that did not come from a bin's own frees */
+	uint64_t begun; /* lives of chunks that did not come from a bin's own frees */
 	int64_t live_bytes;
 	struct tcache_bin bin[TCACHE_BINS + 1]; /* the last is for sizes in none: ever empty */
 };
@@ -59,7 +59,8 @@ extern size_t tcache_max; /* bytes: the largest size that is cached */
 extern unsigned tcache_bins;
 
 /*
- * Once, after slot_init(). @begin and @end are called in each thread that gets a tcache and loses it.
+ * Once, after slot_init(). @begin and @end are called in each thread that gets a tcache and loses
+ * it.
  */
 void tcache_init(void (*begin)(void), void (*end)(void));
 
@@ -67,8 +68,8 @@ void tcache_init(void (*begin)(void), void (*end)(void));
 void tcache_end(void);
 
 /*
- * The calling thread's tcache, made if need be; `tcache_none` when the thread is ending or memory is
- * out.
+ * The calling thread's tcache, made if need be; `tcache_none` when the thread is ending or memory
+ * is out.
  */
 struct tcache *tcache_get(void);
 
