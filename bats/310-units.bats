@@ -35,6 +35,12 @@ service() {
 		inside tee "/etc/systemd/system/$name.service" > /dev/null
 	inside systemctl enable -q "vatalloc@$name"
 	inside systemctl start "$name"
+	# vatalloc@.service may restart it once, where it finds it unprotected.
+	eventually no_jobs
+}
+
+no_jobs() {
+	[ -z "$(inside systemctl list-jobs --no-legend)" ]
 }
 
 # unprotected NAME REASON TEXT: what verify says of a unit that is not protected.
@@ -214,15 +220,19 @@ replaced() {
 }
 
 slow() {
-	service slow Type=notify 'ExecStart=/bin/sh -c "sleep 2; systemd-notify --ready; exec /usr/local/bin/idle"' \
+	service slow Type=notify 'ExecStart=/bin/sh -c "sleep 3; systemd-notify --ready; exec /usr/local/bin/idle"' \
 		NotifyAccess=all &
-	sleep .5
+	eventually activating
 	run inside vatallocctl verify --wait slow
 	assert_success
 	assert_output --partial 'protected, mode'
 	wait $!
 	run inside vatallocctl verify --wait --timeout=0 slow
 	assert_success
+}
+
+activating() {
+	[ "$(inside systemctl show -P ActiveState slow)" = activating ]
 }
 
 @test "--wait waits until the unit has started" {

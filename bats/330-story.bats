@@ -192,7 +192,7 @@ sandboxed() {
 
 disable() {
 	inside systemctl start shop
-	eventually executed shop
+	eventually inside systemctl is-active -q vatalloc@shop
 	[ "$(mapped shop)" -gt 0 ]
 	inside systemctl disable -q --now vatalloc@shop
 	not_mapped() { [ "$(mapped shop)" = 0 ]; }

@@ -11,10 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A process must be found unprotected several times: it may be about to execute another program. */
 enum {
 	POLL_PAUSE = 100, /* ms between two looks at a unit */
-	CONFIRM_LOOKS =
-		3, /* looks at which a process must be unprotected: one may be about to exec */
+	CONFIRM_LOOKS = 3,
+	START_LOOKS = 50, /* after which one that is still starting is not waited for */
 };
 
 enum verify_column {
@@ -159,7 +160,7 @@ static bool is_settled(const struct status *status, unsigned looks, bool last)
 		return false;
 	/* One that executes a program just now cannot be read for a moment. */
 	if (!status->n_processes)
-		return strcmp(active, "active") != 0 || looks >= CONFIRM_LOOKS;
+		return (!changing && strcmp(active, "active")) || looks >= START_LOOKS;
 	switch (status->verdict) {
 	case VERDICT_PROTECTED:
 	case VERDICT_ASKED_FOR:
@@ -167,7 +168,9 @@ static bool is_settled(const struct status *status, unsigned looks, bool last)
 	case VERDICT_NOT_PROTECTED:
 		return looks >= CONFIRM_LOOKS;
 	default:
-		return !arg.wait && looks >= CONFIRM_LOOKS;
+		if (status->worst->reason == REASON_DENIED)
+			return true;
+		return !arg.wait && looks >= START_LOOKS;
 	}
 }
 
