@@ -182,6 +182,20 @@ disable_now() {
 	each disable_now
 }
 
+# While the check waits for the service's processes.
+disable_unfinished() {
+	inside systemctl enable --now --no-block vatalloc@nginx
+	inside systemctl disable --now vatalloc@nginx
+	settled
+	unprotected nginx
+	assert_equal "$(state_of vatalloc@nginx)" inactive
+	assert_equal "$(state_of nginx)" active
+}
+
+@test "disable --now goes back from enable --now that has not finished" {
+	each disable_unfinished
+}
+
 disable() {
 	inside systemctl enable --now vatalloc@nginx
 	local before
