@@ -81,6 +81,10 @@ dlopen_from_caller() {
 	passes "$WITHOUT_TAGS,off" thread_exit
 }
 
+@test "what the last destructors allocate is given to nobody else" {
+	passes "$WITHOUT_TAGS,off" thread_exit last-round
+}
+
 @test "C++ thread_local and static objects are destroyed" {
 	passes "$WITHOUT_TAGS,off" cxx_tls
 	assert_output end
@@ -144,6 +148,16 @@ works_without() {
 
 @test "mremap forbidden" {
 	works_without EPERM mremap
+}
+
+@test "an mremap that unmaps its target and then fails" {
+	local mode
+	for mode in address count; do
+		run --separate-stderr quietly 60 env VATALLOC_OPTIONS="mode=$mode" \
+			LD_PRELOAD="$VATALLOC_LIB $VATALLOC_TEST_DIR/so_mremap.so" \
+			"$VATALLOC_TEST_DIR/api_realloc" huge-interleaved
+		assert_success
+	done
 }
 
 @test "madvise forbidden" {
@@ -260,6 +274,10 @@ dumps_core() {
 	passes "$WITHOUT_TAGS,off" sigsegv own-sent
 }
 
+@test "a fault where the program itself protected its object is the program's" {
+	passes "$WITHOUT_TAGS,off" sigsegv own-heap
+}
+
 @test "handlers work in threads and in children" {
 	passes "$WITHOUT_TAGS,off" sigsegv own-thread
 	passes "$WITHOUT_TAGS,off" sigsegv own-fork
@@ -267,6 +285,15 @@ dumps_core() {
 
 @test "a handler set by the system call itself works" {
 	passes "$WITHOUT_TAGS,off" sigsegv own-system-call
+}
+
+@test "a handler set before the library's constructor works" {
+	passes "$WITHOUT_TAGS,off" sigsegv before-own
+}
+
+@test "SIGSEGV that was ignored before the program began stays so" {
+	trap '' SEGV
+	passes "$WITHOUT_TAGS,off" sigsegv inherited-ignore
 }
 
 @test "other signals and wrong numbers are as ever" {
@@ -277,7 +304,7 @@ dumps_core() {
 	local case
 	for case in query-default query-own own-fault own-null own-signal own-mended \
 		own-continued-elsewhere own-resethand own-nodefer own-alternate-stack own-default \
-		own-sent own-thread own-fork other-signals; do
+		own-sent own-heap own-thread own-fork other-signals; do
 		passes "$WITH_TAGS" sigsegv "$case"
 	done
 }
@@ -292,6 +319,7 @@ dies_of_heap_fault() {
 @test "a heap fault is reported though the program has a handler" {
 	dies_of_heap_fault heap-handler
 	dies_of_heap_fault heap-handler-on-stack
+	dies_of_heap_fault before-heap
 }
 
 @test "a heap fault is reported though the program would recover" {
@@ -316,6 +344,13 @@ dies_of_heap_fault() {
 	dies_of_heap_fault heap-thread
 	dies_of_heap_fault heap-small-stack
 	dies_of_heap_fault heap-fork
+}
+
+@test "a heap fault in a child of vfork ends the child, and later one in the parent the parent" {
+	local fault='(use-after-free|retired-lease): read at 0x[0-9a-f]+, [^'$'\n'']*'
+	run_in address sigsegv heap-vfork
+	assert_killed SEGV
+	assert_reported "$fault"$'\n'"$fault"
 }
 
 @test "with SIGSEGV blocked a heap fault ends the process without a report" {

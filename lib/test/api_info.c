@@ -26,6 +26,31 @@ static void trim(void)
 	}
 }
 
+/* Nothing but the pages of live objects stays, here one object in a hundred. */
+static void trim_gives_back(void)
+{
+	enum { N = 100000, SIZE = 1000 };
+	static void *p[N];
+	size_t before = rss_bytes(), full, trimmed;
+
+	for (unsigned i = 0; i < N; i++) {
+		p[i] = hide(malloc(SIZE));
+		memset(p[i], 1, SIZE);
+	}
+	full = rss_bytes() - before;
+	for (unsigned i = 0; i < N; i++)
+		if (i % 100)
+			free(hide(p[i]));
+	malloc_trim(0);
+	trimmed = rss_bytes() - before;
+	CHECK(trimmed < full / 4, "%zu KiB resident, after malloc_trim %zu KiB", full / KIB,
+		trimmed / KIB);
+	for (unsigned i = 0; i < N; i += 100) {
+		CHECK(((char *)p[i])[SIZE - 1] == 1, "object %u", i);
+		free(p[i]);
+	}
+}
+
 /* Programs tune glibc and stop when it refuses: what is valid there succeeds here. */
 static void opt(void)
 {
@@ -102,6 +127,7 @@ static void xml_invalid(void)
 
 static const struct check_case cases[] = {
 	{"trim", trim},
+	{"trim-gives-back", trim_gives_back},
 	{"opt", opt},
 	{"info", info},
 	{"info2", info2},

@@ -84,6 +84,40 @@ static void too_large(void)
 	free(p);
 }
 
+/* The KiB that /proc/self/status gives for NAME. */
+static size_t status_kib(const char *name)
+{
+	static char text[8192];
+	ssize_t n;
+	char *line;
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && (n = read(fd, text, sizeof(text) - 1)) > 0);
+	close(fd);
+	text[n] = 0;
+	line = strstr(text, name);
+	CHECK(line, "no %s", name);
+	return strtoul(line + strlen(name), NULL, 10);
+}
+
+/* Terabytes are more than anybody has: no room for tables is made on the way to that answer. */
+static void too_large_costs_nothing(void)
+{
+	size_t data = status_kib("\nVmData:"), tables = status_kib("\nVmPTE:");
+
+	for (size_t size = (size_t)5 << 40; size <= (size_t)50 << 40; size += (size_t)5 << 40) {
+		errno = 0;
+		CHECK(!hide(malloc(hide_size(size))) && errno == ENOMEM, "malloc(%zu)", size);
+	}
+	/* What comes next must not pay for it either. */
+	for (unsigned i = 0; i < 100; i++)
+		free(hide(malloc(100 * KIB + i)));
+	CHECK(status_kib("\nVmData:") < data + 256 * KIB, "%zu KiB of data more",
+		status_kib("\nVmData:") - data);
+	CHECK(status_kib("\nVmPTE:") < tables + 2 * KIB, "%zu KiB of page tables more",
+		status_kib("\nVmPTE:") - tables);
+}
+
 /* Ten thousand live objects of all sizes, none overlapping another. */
 static void disjoint(void)
 {
@@ -118,6 +152,7 @@ static const struct check_case cases[] = {
 	{"large-sizes", large_sizes},
 	{"huge", huge},
 	{"too-large", too_large},
+	{"too-large-costs-nothing", too_large_costs_nothing},
 	{"disjoint", disjoint},
 };
 

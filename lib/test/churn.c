@@ -9,6 +9,7 @@
  *	grow       the oldest goes, after it was grown twice by realloc
  *	large      the oldest goes, objects of 64 KiB to 8 MiB
  *	waves      all are freed when the heap is full, so that it empties and fills
+ *	pins       the oldest goes, objects of 4 KiB; between any two one of 600 KiB comes and goes
  */
 #include "check.h"
 
@@ -19,7 +20,7 @@
 #define SURVIVORS 8192 /* of which a thread can have at most so many, and a tenth of its heap */
 #define MOST	  16
 
-enum pattern { FIFO, RANDOM, GROW, LARGE, WAVES };
+enum pattern { FIFO, RANDOM, GROW, LARGE, WAVES, PINS, N_PATTERNS };
 
 struct heap {
 	enum pattern pattern;
@@ -34,17 +35,21 @@ struct heap {
 static struct heap heaps[MOST];
 static size_t live_most, slack = 64 * MIB, baseline, peak;
 
-/* The object's number in its first word, so that its memory is in use and can be looked at. */
-static void *allocate(struct heap *h)
+static size_t next_size(struct heap *h)
 {
-	size_t size, usable;
-	char *p;
-
 	if (h->pattern == LARGE)
-		size = 64 * KIB + random_size(&h->seed, 8 * MIB);
-	else
-		size = 16 + random_size(&h->seed, next_random(&h->seed) % 16 ? KIB : 64 * KIB);
-	p = (char *)hide(malloc(size));
+		return 64 * KIB + random_size(&h->seed, 8 * MIB);
+	if (h->pattern == PINS)
+		return 4 * KIB;
+	return 16 + random_size(&h->seed, next_random(&h->seed) % 16 ? KIB : 64 * KIB);
+}
+
+/* The object's address in its first word, so that its memory is in use and can be looked at. */
+static void *allocate(struct heap *h, size_t size)
+{
+	size_t usable;
+	char *p = (char *)hide(malloc(size));
+
 	CHECK(p, "no memory for %zu bytes", size);
 	usable = malloc_usable_size(p);
 	for (size_t at = 0; at < usable; at += 4096)
@@ -103,8 +108,11 @@ static void let_go(struct heap *h)
 
 static void step(struct heap *h)
 {
-	void *p = allocate(h);
+	void *passing = h->pattern == PINS ? allocate(h, 600 * KIB) : NULL;
+	void *p = allocate(h, next_size(h));
 
+	if (passing)
+		release(h, passing);
 	if (h->pattern == GROW)
 		p = grown(h, grown(h, p));
 	h->ring[h->next++ % RING] = p;
@@ -146,16 +154,18 @@ static void look(const char *when)
 
 int main(int argc, char **argv)
 {
-	static const char *const patterns[] = {"fifo", "random", "grow", "large", "waves"};
+	static const char *const patterns[N_PATTERNS] = {
+		"fifo", "random", "grow", "large", "waves", "pins"};
 	unsigned n = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 1, pattern;
 	size_t total;
 	double start = seconds();
 
 	CHECK(argc >= 4 && n > 0 && n <= MOST,
 		"usage: churn PATTERN MIB LIVE_MIB [THREADS [SLACK_MIB]]");
-	for (pattern = 0; pattern < 5 && strcmp(argv[1], patterns[pattern]) != 0; pattern++)
+	for (pattern = 0; pattern < N_PATTERNS && strcmp(argv[1], patterns[pattern]) != 0;
+		pattern++)
 		;
-	CHECK(pattern < 5, "no pattern %s", argv[1]);
+	CHECK(pattern < N_PATTERNS, "no pattern %s", argv[1]);
 	total = strtoul(argv[2], NULL, 10) * MIB;
 	live_most = strtoul(argv[3], NULL, 10) * MIB;
 	if (argc > 5)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limits MIB: use a heap of MIB mebibytes for a while, then ask for more until there is no more.
+ * limits MIB [ROUNDS]: use a heap of MIB mebibytes ROUNDS times (5), then ask for more until there
+ * is no more.
  * The caller sets the limit (RLIMIT_AS, overcommit). Want of memory is NULL and ENOMEM, never a
  * crash, and what was allocated before stays whole.
  */
@@ -73,13 +74,14 @@ static unsigned exhaust(void)
 
 int main(int argc, char **argv)
 {
+	unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5;
 	size_t wanted;
 	uint64_t seed = 5;
 	struct rlimit limit;
 
-	CHECK(argc == 2, "usage: limits MIB");
+	CHECK(argc >= 2, "usage: limits MIB [ROUNDS]");
 	wanted = strtoul(argv[1], NULL, 10) * MIB;
-	for (unsigned round = 0; round < 5; round++) {
+	for (unsigned round = 0; round < rounds; round++) {
 		unsigned n = allocate(wanted, &seed);
 		size_t total = 0;
 

@@ -366,6 +366,29 @@ static void own_sent(void)
 	free(value.sival_ptr);
 }
 
+static char *guarded;
+
+static void unguard(int signal, siginfo_t *info, void *context)
+{
+	note(signal, info, context);
+	CHECK(mprotect(guarded, 4096, PROT_READ | PROT_WRITE) == 0);
+}
+
+/* A page of a live object that the program itself made read-only, to learn who writes to it. */
+static void own_heap(void)
+{
+	char *p = (char *)hide(aligned_alloc(4096, 16 * KIB));
+
+	set(unguard, SA_SIGINFO);
+	memset(p, 1, 16 * KIB);
+	guarded = p + 8 * KIB;
+	CHECK(mprotect(guarded, 4096, PROT_READ) == 0);
+	memset(p, 2, 8 * KIB + 100);
+	CHECK(calls == 1 && code == SEGV_ACCERR, "%d calls, code %d", (int)calls, (int)code);
+	CHECK(p[0] == 2 && p[8 * KIB + 99] == 2 && p[8 * KIB + 100] == 1);
+	free(p);
+}
+
 static void *fault_in_thread(void *arg)
 {
 	touch_forbidden();
@@ -581,6 +604,59 @@ static void heap_fork(void)
 	run_forked(heap_fault_here);
 }
 
+/* The child is in its parent's memory: its end must not look like the parent's. */
+static void heap_vfork(void)
+{
+	char *p = (char *)hide(malloc(8 * MIB));
+	int status;
+	pid_t pid;
+
+	memset(p, 1, 8 * MIB);
+	free(p);
+	pid = vfork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		(void)*(volatile char *)hide(p + 4 * MIB);
+		_exit(42);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "status %#x", (unsigned)status);
+	(void)*(volatile char *)hide(p + 4 * MIB);
+}
+
+/* For some cases the handler was set before the library's constructor could set its own. */
+static void before_constructors(int argc, char **argv, char **envp)
+{
+	(void)envp;
+	if (argc == 2 && strncmp(argv[1], "before-", 7) == 0)
+		set(recover, SA_SIGINFO);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*preinit)(
+	int, char **, char **) = before_constructors;
+
+static void before_own(void)
+{
+	struct sigaction seen;
+
+	CHECK(sigaction(SIGSEGV, NULL, &seen) == 0 && seen.sa_sigaction == recover);
+	CHECK(faults() && faults() && calls == 2 && fault_address == forbidden + 123);
+}
+
+static void before_heap(void)
+{
+	use_after_free(NULL);
+}
+
+/* The caller of this process ignores SIGSEGV, which exec hands on. */
+static void inherited_ignore(void)
+{
+	struct sigaction seen;
+
+	CHECK(sigaction(SIGSEGV, NULL, &seen) == 0 && seen.sa_handler == SIG_IGN);
+	CHECK(raise(SIGSEGV) == 0 && kill(getpid(), SIGSEGV) == 0);
+}
+
 static const struct check_case cases[] = {
 	{"query-default", query_default},
 	{"query-own", query_own},
@@ -597,10 +673,14 @@ static const struct check_case cases[] = {
 	{"own-stack-overflow", own_stack_overflow},
 	{"own-default", own_default},
 	{"own-sent", own_sent},
+	{"own-heap", own_heap},
 	{"own-thread", own_thread},
 	{"own-fork", own_fork},
 	{"own-system-call", own_system_call},
 	{"other-signals", other_signals},
+	{"before-own", before_own},
+	{"before-heap", before_heap},
+	{"inherited-ignore", inherited_ignore},
 	{"heap-handler", heap_handler},
 	{"heap-handler-on-stack", heap_handler_on_stack},
 	{"heap-recover", heap_recover},
@@ -613,6 +693,7 @@ static const struct check_case cases[] = {
 	{"heap-small-stack", heap_small_stack},
 	{"heap-blocked", heap_blocked},
 	{"heap-fork", heap_fork},
+	{"heap-vfork", heap_vfork},
 };
 
 /* Each case changes what SIGSEGV does, so one process runs one case. */

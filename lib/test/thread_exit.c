@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Heap calls in the destructors of pthread keys, the last of them after the library's own. */
+/* Heap calls in the destructors of pthread keys, some of them after the library's own. */
 #include "check.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 #define N_KEYS 20
@@ -44,7 +45,7 @@ static void *work(void *arg)
 	return arg;
 }
 
-int main(void)
+static void three_rounds(void)
 {
 	enum { ROUNDS = 200 };
 	pthread_t threads[4];
@@ -58,5 +59,63 @@ int main(void)
 			CHECK(pthread_join(threads[i], NULL) == 0);
 	}
 	CHECK(destroyed == ROUNDS * 4 * N_KEYS * 3, "%u destructor calls", destroyed);
-	return 0;
 }
+
+/* Small objects of one size, all of them live: the threads run one at a time. */
+static pthread_key_t last_key;
+static void *live[4096];
+static unsigned n_live, rounds;
+
+static void allocate(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		CHECK(n_live < sizeof(live) / sizeof(live[0]));
+		live[n_live] = hide(malloc(100));
+		CHECK(live[n_live]);
+		fill(live[n_live], 100, n_live);
+		n_live++;
+	}
+}
+
+/* Wait for the last round that there is; only then does one thread in twenty allocate. */
+static void destroy_last(void *value)
+{
+	if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
+		CHECK(pthread_setspecific(last_key, value) == 0);
+	else if ((uintptr_t)value % 20 == 0)
+		allocate(10);
+}
+
+/* How many objects a thread leaves in its cache depends on how many it took. */
+static void *allocate_some(void *number)
+{
+	rounds = 0;
+	CHECK(pthread_setspecific(last_key, number) == 0);
+	allocate((uintptr_t)number % 13 + 1);
+	return NULL;
+}
+
+/* What is allocated when the thread's cache was already given up is nobody else's, too. */
+static void last_round(void)
+{
+	pthread_t thread;
+
+	CHECK(pthread_key_create(&last_key, destroy_last) == 0);
+	for (uintptr_t number = 1; number <= 200; number++) {
+		CHECK(pthread_create(&thread, NULL, allocate_some, (void *)number) == 0);
+		CHECK(pthread_join(thread, NULL) == 0);
+		CHECK(rounds == PTHREAD_DESTRUCTOR_ITERATIONS, "%u rounds", rounds);
+	}
+	for (unsigned i = 0; i < n_live; i++)
+		CHECK(first_changed(live[i], 100, i) == 100, "object %u of %u is given twice", i,
+			n_live);
+	for (unsigned i = 0; i < n_live; i++)
+		free(live[i]);
+}
+
+static const struct check_case cases[] = {
+	{"three-rounds", three_rounds},
+	{"last-round", last_round},
+};
+
+CHECK_MAIN(cases)
