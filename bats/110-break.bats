@@ -346,7 +346,7 @@ dies_of_heap_fault() {
 	dies_of_heap_fault heap-fork
 }
 
-@test "a heap fault in a child of vfork ends the child, and later one in the parent the parent" {
+@test "a heap fault in a child of vfork ends the child, and a later one in the parent the parent" {
 	local fault='(use-after-free|retired-lease): read at 0x[0-9a-f]+, [^'$'\n'']*'
 	run_in address sigsegv heap-vfork
 	assert_killed SEGV

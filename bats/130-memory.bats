@@ -46,6 +46,10 @@ stays_small() {
 	stays_small address churn waves $other_mib 100
 }
 
+@test "small objects that stay do not keep the large ones around them" {
+	stays_small "$WITHOUT_TAGS" churn pins 1200 8 1 32
+}
+
 @test "address mode: with granularity 4K" {
 	stays_small address:granularity=4K churn fifo $((other_mib / 4)) 100
 }

@@ -27,6 +27,20 @@ passes_limited() {
 	passes_limited 262144 "$WITHOUT_TAGS,off" limits 16
 }
 
+# More than the limit is an error of that call; nothing is used up by it, so nothing is to be said.
+refuses() {
+	local EXPECTED_WORDS="^vatalloc: mode 'count' measures only, it protects nothing$"
+	passes_limited 1048576 "$WITHOUT_TAGS,off,address:on_exhaustion=abort" impossible "$1"
+}
+
+@test "RLIMIT_AS of 1 GiB: 2 GiB are refused" {
+	refuses later
+}
+
+@test "RLIMIT_AS of 1 GiB: 2 GiB are refused as the first allocation, too" {
+	refuses first
+}
+
 @test "RLIMIT_AS of 64 MiB lets a program start" {
 	passes_limited 65536 "$WITHOUT_TAGS,off" /bin/true
 }
@@ -53,6 +67,12 @@ passes_limited() {
 @test "address space that is not randomised" {
 	requires setarch
 	passes "$WITHOUT_TAGS" setarch -R "$VATALLOC_TEST_DIR/api_realloc" huge
+}
+
+@test "a small space= holds a live heap of more than half of it" {
+	local EXPECTED_WORDS='^$'
+	passes address:space=64M limits 36 1
+	passes address:space=1G limits 560 1
 }
 
 @test "space=64M: address space is recycled" {

@@ -37,6 +37,18 @@ load cases
 	passes "$WITHOUT_TAGS" exchange 2048
 }
 
+@test "sixteen threads free each other's objects of 50 to 300 KB" {
+	passes "$WITHOUT_TAGS" swap 16 3000 50000 300000
+}
+
+@test "count mode: four threads free each other's objects of all sizes, and nothing stays behind" {
+	passes count swap 4 25000 64 470000
+}
+
+@test "with tags: threads free each other's objects of 100 to 500 KB" {
+	passes "$WITH_TAGS" swap 3 1000 100000 500000
+}
+
 @test "with tags: producers allocate what consumers free" {
 	passes "$WITH_TAGS" exchange 64
 }

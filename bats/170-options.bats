@@ -130,6 +130,14 @@ says() {
 	done
 }
 
+@test "with little space= the heap is protected all the same" {
+	local space
+	for space in 64M 128M 1G; do
+		says mode=address:space=$space ''
+		assert [ "$(info space_size)" -le "$(numfmt --from=iec $space)" ]
+	done
+}
+
 @test "by default terabytes are reserved" {
 	run_with_lib mode=address heap_info
 	assert_success

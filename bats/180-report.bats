@@ -10,6 +10,7 @@ EXHAUSTED_ID=54b553d653484e94b696af1778565e9d
 
 # Runs a program under the library in a place where the journal is ours. Options, then variables of
 # the environment, then after "--" the program. Sets $entries, $status, $output and $stderr.
+# JOURNAL=--full: no entry finds room there.
 run_with_journal() {
 	local options=$1 variables=()
 	shift
@@ -21,7 +22,7 @@ run_with_journal() {
 	done
 	shift
 	run --separate-stderr quietly 60 env -u INVOCATION_ID unshare -m --propagation private \
-		"$BATS_TEST_DIRNAME/journal/receive" "$BATS_TEST_TMPDIR/entries" \
+		"$BATS_TEST_DIRNAME/journal/receive" $JOURNAL "$BATS_TEST_TMPDIR/entries" \
 		env LD_PRELOAD="$VATALLOC_LIB" VATALLOC_OPTIONS="$options" "${variables[@]}" \
 		"$VATALLOC_TEST_DIR/$1" "${@:2}"
 	entries=$(cat "$BATS_TEST_TMPDIR/entries")
@@ -167,6 +168,13 @@ assert_no_entry() {
 	[ ! -S /run/systemd/journal/socket ] || skip 'there is a journal'
 	assert_killed ABRT
 	assert_reported "double-free: $output, .*"
+}
+
+@test "a journal that is behind does not keep a process alive: the report goes to stderr" {
+	JOURNAL=--full run_with_journal mode=address:journal=yes -- bug uaf-large
+	assert_killed SEGV
+	assert_no_entry
+	assert_reported '(use-after-free|retired-lease): read at 0x.*'
 }
 
 @test "on_fault=silent writes no entry" {

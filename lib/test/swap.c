@@ -2,8 +2,8 @@
 /*
  * swap THREADS OBJECTS SMALLEST LARGEST: each thread allocates OBJECTS objects of SMALLEST to
  * LARGEST bytes, puts them into a table that all share and frees what was there, so that most are
- * freed by another thread than their own. What the table holds is all that is live: little may be
- * resident, and little of it after the table is emptied.
+ * freed by another thread than their own. What the table holds is all that is live, so little may
+ * be resident, with the table full and with it emptied.
  */
 #include "check.h"
 
