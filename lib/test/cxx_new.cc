@@ -151,6 +151,7 @@ void bad_alloc_unwinds()
 			Guard inner;
 
 			v.reserve(hide_size(PTRDIFF_MAX) - 1);
+			hide(v.data());
 		} catch (const std::bad_alloc &) {
 			caught = true;
 		}
