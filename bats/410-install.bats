@@ -52,7 +52,11 @@ setup_file() {
 		machine_push "install-$suite" "$tree"
 		# No network: everything the packages need is there, and nothing else is asked for.
 		machine "install-$suite" sh -c 'rm -rf /etc/apt/sources.list.d/* /var/lib/apt/lists/*
-			: > /etc/apt/sources.list'
+			: > /etc/apt/sources.list
+			# nginx is restarted more often here than systemd likes.
+			mkdir /etc/systemd/system/nginx.service.d
+			printf "[Unit]\nStartLimitIntervalSec=0\n" > /etc/systemd/system/nginx.service.d/limit.conf
+			systemctl daemon-reload'
 	done
 }
 
