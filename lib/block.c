@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "arena.h"
+#include "history.h"
 #include "meta.h"
 #include "reclaim.h"
 
@@ -74,32 +75,34 @@ static void queue_add(struct block *b)
 	lock_drop(&blocks.lock);
 }
 
-bool block_visit_worthy(block_visitor *fn, size_t least)
+int block_visit_worthy(block_visitor *fn, size_t least)
 {
 	struct block *b;
+	int r = -ENOENT;
 
 	lock_take(&blocks.lock);
 	b = blocks.first_worthy;
 	if (b) {
 		queue_remove(b);
-		fn(b, least);
+		r = fn(b, least);
 	}
 	lock_drop(&blocks.lock);
-	return b;
+	return r;
 }
 
-bool block_visit_next(block_visitor *fn, size_t least)
+int block_visit_next(block_visitor *fn, size_t least)
 {
 	struct block *b;
+	int r = -ENOENT;
 
 	lock_take(&blocks.lock);
 	b = blocks.hand ?: blocks.first;
 	if (b) {
 		blocks.hand = b->next;
-		fn(b, least);
+		r = fn(b, least);
 	}
 	lock_drop(&blocks.lock);
-	return b;
+	return r;
 }
 
 void block_visit_all(block_visitor *fn, size_t least)
@@ -134,23 +137,13 @@ static struct block *block_new(size_t number, size_t open, bool dirty)
 static void block_die(struct block *b)
 {
 	size_t released = 0;
-	struct lease *l, *last = NULL;
 
 	list_remove(b);
 	for (size_t i = 0; i < BLOCK_PAGES / 64; i++)
 		released += (size_t)__builtin_popcountl(b->released[i]) << LEASE_PAGE_SHIFT;
 	space_retire(b->number, 1, released == 0 && b->open == BLOCK_SIZE);
 	reclaim_add_dead(-(int64_t)(BLOCK_SIZE - released));
-	for (size_t i = 0; i < BLOCK_PAGES; i++) {
-		l = b->lease_at[i];
-		if (l && l != last) {
-			if (last)
-				meta_free(last, lease_struct_bytes(last->n_chunks));
-			last = l;
-		}
-	}
-	if (last)
-		meta_free(last, lease_struct_bytes(last->n_chunks));
+	history_drop_block(b);
 	if (b->unit_exhausted)
 		meta_free(b->unit_exhausted, reclaim.units * sizeof(*b->unit_exhausted));
 	meta_free(b, sizeof(*b));

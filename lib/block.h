@@ -43,13 +43,13 @@ void block_add_dead(struct block *b, size_t bytes);
 void block_close(struct block *b);
 
 /*
- * Calls @fn for blocks and @least, and no block dies meanwhile. Each returns false when there is
- * none: block_visit_worthy for the one that queued up first, block_visit_next for the one after
+ * Calls @fn for a block, which cannot die meanwhile, and returns what it returns; -ENOENT when
+ * there is none. block_visit_worthy: the one that queued up first. block_visit_next: the one after
  * that of the last call, in a circle.
  */
-typedef void block_visitor(struct block *b, size_t least);
-bool block_visit_worthy(block_visitor *fn, size_t least);
-bool block_visit_next(block_visitor *fn, size_t least);
+typedef int block_visitor(struct block *b, size_t least);
+int block_visit_worthy(block_visitor *fn, size_t least);
+int block_visit_next(block_visitor *fn, size_t least);
 
 /* Calls @fn for all. */
 void block_visit_all(block_visitor *fn, size_t least);

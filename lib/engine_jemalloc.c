@@ -20,6 +20,7 @@
 #include "bootstrap.h"
 #include "fault.h"
 #include "foreign.h"
+#include "history.h"
 #include "meta.h"
 #include "mode.h"
 #include "options.h"
@@ -69,6 +70,7 @@ static void fork_prepare(void)
 	run_fork_prepare();
 	arena_fork_prepare();
 	block_fork_prepare();
+	history_fork_prepare();
 	space_fork_prepare();
 	meta_fork_prepare();
 }
@@ -77,6 +79,7 @@ static void fork_parent(void)
 {
 	meta_fork_parent();
 	space_fork_parent();
+	history_fork_parent();
 	block_fork_parent();
 	arena_fork_parent();
 	run_fork_parent();
@@ -86,6 +89,7 @@ static void fork_child(void)
 {
 	meta_fork_child();
 	space_fork_child();
+	history_fork_child();
 	block_fork_child();
 	arena_fork_child();
 	run_fork_child();

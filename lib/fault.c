@@ -11,6 +11,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "history.h"
 #include "lease.h"
 #include "meta.h"
 #include "report.h"
@@ -248,11 +249,11 @@ static void judge_free(struct report *r)
 		return;
 	}
 	l = space_lease_at(r->address);
-	if (!l) {
-		if (space_block_at(r->address)) {
-			r->detail = "an address that was never handed out";
-			return;
-		}
+	if (!l && space_block_at(r->address)) {
+		r->detail = "an address that was never handed out";
+		return;
+	}
+	if (!l || l == &lease_forgotten) {
 		r->kind = "double-free";
 		r->detail = "the object that was there is freed and forgotten";
 		return;
@@ -356,7 +357,7 @@ static bool in_live_object(uintptr_t address)
 	const struct lease *l = space_covers(address) ? space_lease_at(address) : NULL;
 	size_t index;
 
-	if (!l)
+	if (!l || l == &lease_forgotten)
 		return false;
 	index = lease_index_around(l, address);
 	return is_live(l, index) && address >= lease_chunk(l, index) &&

@@ -3,6 +3,7 @@
 
 #include "arena.h"
 #include "block.h"
+#include "history.h"
 #include "meta.h"
 #include "os.h"
 #include "reclaim.h"
@@ -129,7 +130,7 @@ void lease_retire(struct lease *l)
 {
 	size_t slack = l->bytes - l->chunk_size * l->n_chunks;
 	uintptr_t end = l->start + l->bytes;
-	size_t whole = 0;
+	size_t whole = 0, bytes = l->bytes;
 	struct block *last;
 
 	add_u64(&vatalloc_stats.leases_retired, 1);
@@ -156,5 +157,6 @@ void lease_retire(struct lease *l)
 		reclaim_exhaust(last, chunks_end - block_start, end - chunks_end);
 	}
 	/* Its block frees the lease; until then a late pointer is still recognised. */
-	block_add_dead(last, l->bytes - (whole << BLOCK_SHIFT));
+	history_add(l);
+	block_add_dead(last, bytes - (whole << BLOCK_SHIFT));
 }

@@ -54,10 +54,13 @@ struct lease {
 	bool zeroed : 1;    /* large: untouched, reads as zeroes in life 0 */
 	bool emptied : 1;   /* large: a realloc moved its pages away */
 	bool purged : 1;    /* parked: its pages went back to the kernel */
-	struct run *run;    /* the run it is bound to, or NULL */
-	uintptr_t start;    /* the range: chunks and the slack around them */
+	union {
+		struct run *run;        /* the run it is bound to, or NULL */
+		struct lease *previous; /* dead: in the history */
+	};
+	uintptr_t start; /* the range: chunks and the slack around them */
 	size_t bytes;
-	struct lease *next; /* in the list that it is in: parked or partial */
+	struct lease *next; /* in the list that it is in: parked, partial or history */
 	uint8_t life[];     /* a byte a chunk */
 };
 

@@ -6,10 +6,11 @@
 #include "stats.h"
 
 enum {
-	DEAD_FLOOR = 16 << 20,   /* bytes: below this no sweep pays */
-	PARKED_FLOOR = 16 << 20, /* bytes of parked memory that may always stay */
-	LONG_PIECE = 64 << 10,   /* bytes released at a time while memory is not short */
-	TURN_BLOCKS = 16,        /* blocks looked at page by page for each block opened */
+	DEAD_FLOOR = 12 << 20,  /* bytes: below this no sweep pays */
+	PARKED_FLOOR = 8 << 20, /* bytes of parked memory that may always stay */
+	LONG_PIECE = 64 << 10,  /* bytes released at a time while memory is not short */
+	TURN_BLOCKS = 16,       /* blocks swept page by page for each block opened, */
+	TURN_LOOKS = 1024,      /* and looked at for whether they should be */
 };
 
 struct reclaim reclaim;
@@ -118,7 +119,7 @@ static bool page_is_dead(const struct lease *l, uintptr_t address)
 }
 
 /* Releases what is dead in pieces of at least @least bytes. */
-static void sweep_block(struct block *b, size_t least)
+static int sweep_block(struct block *b, size_t least)
 {
 	uintptr_t base = space_block_address(b->number);
 	size_t begin = 0;
@@ -136,11 +137,24 @@ static void sweep_block(struct block *b, size_t least)
 			release(b, begin, i);
 		begin = i + 1;
 	}
+	return 0;
+}
+
+/* Page by page, where a lease died since the last time; returns 1 if so. */
+static int sweep_pages(struct block *b, size_t least)
+{
+	uint32_t dead = __atomic_load_n(&b->dead, __ATOMIC_RELAXED);
+
+	if (dead == b->swept_dead)
+		return 0;
+	b->swept_dead = dead;
+	sweep_block(b, least);
+	return 1;
 }
 
 static int64_t share_of_live(void)
 {
-	return sums.live > 0 ? sums.live / 4 : 0;
+	return sums.live > 0 ? sums.live / 8 : 0;
 }
 
 static int64_t threshold(void)
@@ -158,12 +172,16 @@ void reclaim_sweep(void)
 {
 	if (!__atomic_exchange_n(&reclaim.due, false, __ATOMIC_RELAXED))
 		return;
-	while (sums.dead > threshold() && block_visit_worthy(sweep_block, LONG_PIECE))
+	while (sums.dead > threshold() && block_visit_worthy(sweep_block, LONG_PIECE) == 0)
 		;
 	/* Then a few blocks in turn for their single pages, where small leases die in part. */
-	for (unsigned i = 0; i < TURN_BLOCKS && sums.dead > 2 * threshold(); i++)
-		if (!block_visit_next(sweep_block, LEASE_PAGE))
+	for (int looked = 0, swept = 0, r;
+		looked < TURN_LOOKS && swept < TURN_BLOCKS && sums.dead > 2 * threshold();
+		looked++, swept += r) {
+		r = block_visit_next(sweep_pages, LEASE_PAGE);
+		if (r < 0)
 			break;
+	}
 }
 
 void reclaim_everything(void)

@@ -10,7 +10,9 @@
 #include "stats.h"
 
 enum {
-	READY_MAX = 64,  /* blocks */
+	READY_MAX = 64,  /* blocks that wait in `ready` at most, within these: */
+	READY_LEAST = 4, /* blocks, and */
+	READY_SHARE = 8, /* the part of the live heap that they may be as large as */
 	FEW_VMAS = 1500, /* that any process may have */
 };
 
@@ -317,7 +319,8 @@ size_t space_move(size_t from, size_t to, size_t n, bool untagged)
 /* Moves the pages of dead blocks to new ones, as many as `ready` should hold. */
 static void keep_pages(size_t number, size_t n)
 {
-	size_t wanted = min_size(4 + own.live / 4, READY_MAX);
+	size_t share = read_u64(&vatalloc_stats.live_bytes) / READY_SHARE >> BLOCK_SHIFT;
+	size_t wanted = min_size(READY_LEAST + share, READY_MAX);
 	size_t to;
 
 	for (size_t i = number; i < number + n && own.n_ready < wanted && may_move(); i++) {

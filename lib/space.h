@@ -50,6 +50,7 @@ struct block {
 	struct block *prev, *next;           /* all blocks of this sort, oldest first */
 	struct block *next_worthy;           /* the queue of blocks worth a sweep, see block.h */
 	bool worthy;                         /* in that queue */
+	uint32_t swept_dead;                 /* `dead` when it was last swept page by page */
 };
 
 /* An entry of the space table: 0, a struct block, or a struct lease with bit 0 set. */
