@@ -71,13 +71,14 @@ static void set_kind(size_t number, size_t n, enum block_kind kind)
 }
 
 /*
- * VMAs this process may use up: some, then one for each block in use, but never near the kernel's
- * limit. Past that new pages are the better buy.
+ * VMAs this process may use up: some, then one for each 2 MiB of live heap, but never near the
+ * kernel's limit. Past that new pages are the better buy.
  */
 static bool has_vmas(void)
 {
-	return own.borders < FEW_VMAS ||
-	       (own.borders < own.live && own.borders < os_max_vmas() / 4);
+	size_t share = read_u64(&vatalloc_stats.live_bytes) >> BLOCK_SHIFT;
+
+	return own.borders < FEW_VMAS || (own.borders < share && own.borders < os_max_vmas() / 4);
 }
 
 static bool may_move(void)
