@@ -4,7 +4,8 @@
 #   make ARCH=arm64     the library and its test programs for arm64, under build/arm64/
 #   make deps           install what building and testing needs (as root)
 #   make demo           see it work: nginx under the library, and a use-after-free named
-#   make check          run every test this machine can run; T=bats/010-api.bats runs one file,
+#   make check          run every test this machine can run (VATALLOC_FULL=1: and those that take
+#                       many minutes); T=bats/010-api.bats runs one file,
 #                       ARGS='-f double' passes options to bats
 #   make check-sid      build and test in a chroot of Debian sid
 #   make install        into $(DESTDIR)
@@ -70,9 +71,10 @@ endif
 BUILD :=
 INSTALL :=
 DEPS_BUILD := gcc g++ make binutils libc6-dev libjemalloc-dev
-DEPS_TEST := bats bats-support bats-assert bats-file gdb strace procps \
+DEPS_TEST := bats bats-support bats-assert bats-file parallel gdb strace procps \
 	nginx-light apache2 apache2-utils wrk redis-server redis-tools php-cli php-fpm postgresql \
-	mariadb-server varnish python3 perl git sqlite3 nodejs openssl default-jdk-headless chrony curl xz-utils zstd mmdebstrap
+	mariadb-server varnish bind9 bind9-dnsutils bind9-utils memcached python3 perl git sqlite3 \
+	nodejs openssl default-jdk-headless chrony curl xz-utils zstd mmdebstrap
 ifneq ($(MACHINE_ARCH),arm64)
 DEPS_TEST += crossbuild-essential-arm64
 endif

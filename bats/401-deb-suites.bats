@@ -8,6 +8,7 @@ load helpers
 load packages
 
 setup_file() {
+	requires full
 	requires_chroot
 }
 

@@ -7,6 +7,7 @@ load helpers
 load packages
 
 setup_file() {
+	requires full
 	requires_chroot
 	[ "$packages_machine" != arm64 ] || skip 'this machine is arm64'
 	export packages=$VATALLOC_SOURCE/build/deb/trixie/arm64 tree=$BATS_FILE_TMPDIR/tree

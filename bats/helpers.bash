@@ -3,7 +3,8 @@
 # What every test file loads.
 #
 #	requires WORD...        skip the test, with the reason, unless all are there. A word is `root`,
-#	                        `qemu` (MTE by run_mte) or else the name of a command.
+#	                        `full` (what takes many minutes), `qemu` (MTE by run_mte) or else
+#	                        the name of a command.
 #	run_with_lib OPTIONS PROGRAM [ARGUMENT...]
 #	                        bats' `run` of PROGRAM under the library with VATALLOC_OPTIONS=OPTIONS.
 #	                        A PROGRAM without a slash is one of lib/test, or else a command.
@@ -33,6 +34,9 @@ requires() {
 		case $word in
 		root)
 			[ "$(id -u)" = 0 ] || skip 'not root'
+			;;
+		full)
+			[ "${VATALLOC_FULL-}" ] || skip 'takes many minutes; VATALLOC_FULL=1 runs it'
 			;;
 		qemu)
 			[ -z "$VATALLOC_NO_QEMU" ] || skip "$VATALLOC_NO_QEMU"
