@@ -7,7 +7,10 @@
 # DEB_BUILD_OPTIONS and DEB_BUILD_PROFILES of the environment count. Lintian looks at what comes
 # out, and any tag that is not overridden, with a reason, is a failure.
 
-DEPS_TEST += debhelper devscripts dpkg-dev lintian mmdebstrap pkgconf uidmap
+DEPS_DEB := bats bats-assert bats-file bats-support debhelper dpkg-dev fakeroot lintian mmdebstrap pkgconf
+# Where systemd says what goes where.
+DEPS_DEB += systemd$(if $(filter-out bookworm,$(shell . /etc/os-release && echo $${VERSION_CODENAME:-sid})),-dev)
+DEPS_TEST += $(DEPS_DEB) devscripts file man-db piuparts
 
 # What a package's rules call. All that `make install` installs:
 PACKAGE := $(LIB) $(SYSTEMD_BUILT) $(SYSTEMD_UNITS_BUILT) $O/systemd/system/vatalloc-reporter.service
@@ -23,6 +26,7 @@ package-directories:
 		USER_GENERATOR_DIR '$(USER_GENERATOR_DIR)' USER_UNIT_DIR '$(USER_UNIT_DIR)'
 
 deb:
+	$(Q)bats/setup/deps $(sort $(DEPS_BUILD) $(DEPS_DEB)) --
 	$(Q)debian/build-package $(or $(SUITE),-) $(or $(ARCH),$(MACHINE_ARCH))
 
 .PHONY: package package-check package-directories deb
