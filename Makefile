@@ -8,6 +8,7 @@
 #                       many minutes); T=bats/010-api.bats runs one file,
 #                       ARGS='-f double' passes options to bats
 #   make check-sid      build and test in a chroot of Debian sid
+#   make deb            build the Debian packages, into build/deb/; debian/module.mk says more
 #   make install        into $(DESTDIR)
 #   make clean          forget what was built; distclean: and what was downloaded
 #   V=1                 show the commands
