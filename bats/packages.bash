@@ -8,6 +8,7 @@
 #   old_packages SUITE          version 0.0.9, made of the same tree, but with another vatalloc.conf
 #   build LOG ARGUMENT...       debian/build-package ARGUMENT...; on failure the end of LOG is shown
 
+# shellcheck source=bats/chroot.bash
 . "${BASH_SOURCE[0]%/*}/chroot.bash"
 
 packages_top=$chroot_top
