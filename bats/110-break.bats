@@ -36,19 +36,19 @@ load cases
 }
 
 @test "free passes pointers of libc's heap on to libc" {
-	passes "$WITHOUT_TAGS,off" foreign freed
+	passes "$WITHOUT_TAGS" foreign freed
 }
 
 @test "realloc passes pointers of libc's heap on to libc" {
-	passes "$WITHOUT_TAGS,off" foreign resized
+	passes "$WITHOUT_TAGS" foreign resized
 }
 
 @test "malloc_usable_size passes pointers of libc's heap on to libc" {
-	passes "$WITHOUT_TAGS,off" foreign measured
+	passes "$WITHOUT_TAGS" foreign measured
 }
 
 @test "a libc in a namespace of its own keeps its heap" {
-	passes "$WITHOUT_TAGS,off" foreign other-namespace
+	passes "$WITHOUT_TAGS" foreign other-namespace
 }
 
 @test "with tags pointers of libc's heap are passed on to libc" {

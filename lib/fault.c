@@ -140,9 +140,12 @@ static bool is_live(const struct lease *l, size_t index)
 }
 
 /* The live neighbour whose tag the pointer has: what an overflow out of it would look like. */
-static bool find_overflown(const struct lease *l, size_t index, unsigned tag, size_t *ret_index)
+static bool find_overflown(
+	const struct lease *l, size_t index, uintptr_t address, unsigned tag, size_t *ret_index)
 {
-	const size_t candidates[] = {index - 1, index + 1};
+	bool low = address - lease_chunk(l, index) < l->chunk_size / 2;
+	/* The nearer side first. */
+	const size_t candidates[] = {low ? index - 1 : index + 1, low ? index + 1 : index - 1};
 
 	for (size_t i = 0; i < 2; i++) {
 		size_t c = candidates[i];
@@ -170,7 +173,8 @@ static void judge_tag(struct report *r, const struct lease *l, size_t index)
 	}
 	/* An old tag of this chunk's own, unless it looks even more like its neighbour's overflow.
 	 */
-	if (find_overflown(l, index, r->pointer_tag, &other) && (life >= ended || near)) {
+	if (find_overflown(l, index, r->address, r->pointer_tag, &other) &&
+		(life >= ended || near)) {
 		r->kind = "overflow";
 		name_chunk(r, l, other);
 		name_lives(r, l, other, l->life[other] & LIFE_COUNT);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "foreign.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -14,18 +15,10 @@ extern void __libc_free(void *p);
 
 enum {
 	IS_MMAPPED = 2,
-	NON_MAIN_ARENA = 4,
 	FLAGS = 7,
 	CHUNK_LEAST = 32,
 	STACK_NEAR = 1 << 20, /* bytes from here that are still this thread's stack */
 };
-
-static uintptr_t first_break;
-
-void foreign_init(void)
-{
-	first_break = (uintptr_t)sbrk(0);
-}
 
 /* Reads memory that may not be there. */
 static bool peek(uintptr_t address, size_t *ret, size_t words)
@@ -48,9 +41,13 @@ static bool usable_size(const void *pointer, size_t *ret_size)
 {
 	uintptr_t p = (uintptr_t)pointer;
 	uintptr_t here = (uintptr_t)&p;
+	struct dl_find_object module;
 	size_t header[2], next[2], size; /* the previous chunk's size, then this one's and flags */
 
 	if (p % 16 || p < os.page || (p > here - STACK_NEAR && p < here + STACK_NEAR))
+		return false;
+	/* Static data of the program or a library. */
+	if (_dl_find_object((void *)p, &module) == 0)
 		return false;
 	if (!peek(p - sizeof(header), header, 2))
 		return false;
@@ -66,8 +63,6 @@ static bool usable_size(const void *pointer, size_t *ret_size)
 	/* The chunk behind says that this one is in use. */
 	if (!peek(p - sizeof(header) + size, next, 2) || !(next[1] & 1))
 		return false;
-	if (!(header[1] & NON_MAIN_ARENA) && p < first_break && p + (1 << 30) > first_break)
-		return false; /* the program's own data, just below the heap */
 	*ret_size = size - sizeof(size_t);
 	return true;
 }

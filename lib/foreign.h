@@ -10,9 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Remembers where libc's heap would begin; before the program runs. */
-void foreign_init(void);
-
 /* Frees @p with libc. False, and nothing done, when it is not libc's. */
 bool foreign_free(void *p);
 

@@ -12,7 +12,6 @@
 
 #include "engine.h"
 #include "fault.h"
-#include "foreign.h"
 #include "report.h"
 #include "util.h"
 
@@ -36,7 +35,6 @@ static void find_real(void)
 __attribute__((constructor(101))) static void start(void)
 {
 	engine_start();
-	foreign_init();
 	fault_init();
 	report_init();
 	find_real();
