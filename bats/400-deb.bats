@@ -7,9 +7,12 @@
 load helpers
 load packages
 
+requires_build_dependencies() {
+	dpkg-checkbuilddeps "$VATALLOC_SOURCE/debian/control" || skip 'build dependencies are missing'
+}
+
 setup_file() {
-	requires dpkg-buildpackage dh lintian fakeroot
-	dpkg-checkbuilddeps "$VATALLOC_SOURCE/debian/control" 2> /dev/null || skip 'build dependencies are missing'
+	needs 'requires dpkg-buildpackage dh lintian fakeroot' requires_build_dependencies || return 0
 	export packages=$VATALLOC_SOURCE/build/deb log=$VATALLOC_SOURCE/build/deb/log
 	export again=$BATS_FILE_TMPDIR/another/directory multiarch
 	multiarch=$(gcc -print-multiarch)

@@ -8,8 +8,7 @@ load helpers
 load packages
 
 setup_file() {
-	requires full
-	requires_chroot
+	needs 'requires full' requires_chroot || return 0
 }
 
 # built SUITE DIRECTORY: where systemd's files are below.

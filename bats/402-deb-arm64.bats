@@ -6,11 +6,13 @@
 load helpers
 load packages
 
-setup_file() {
-	requires full
-	requires_chroot
+requires_other_than_arm64() {
 	[ "$packages_machine" != arm64 ] || skip 'this machine is arm64'
-	export packages=$VATALLOC_SOURCE/build/deb/trixie/arm64 tree=$BATS_FILE_TMPDIR/tree
+}
+
+setup_file() {
+	needs 'requires full' requires_chroot requires_other_than_arm64 || return 0
+	export packages=$VATALLOC_SOURCE/build/deb/trixie-arm64 tree=$BATS_FILE_TMPDIR/tree
 	build "$packages/log" trixie arm64
 	dpkg-deb -x "$packages"/libvatalloc_*_arm64.deb "$tree"
 	dpkg-deb -x "$packages"/vatalloc_*_arm64.deb "$tree"

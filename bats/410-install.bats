@@ -15,8 +15,7 @@ copy() {
 
 setup_file() {
 	local suite tree
-	requires_chroot
-	requires_machines
+	needs requires_chroot requires_machines || return 0
 	export machine_prefix=install
 	for suite in $machine_suites; do
 		tree=$BATS_FILE_TMPDIR/$suite

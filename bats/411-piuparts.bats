@@ -8,9 +8,7 @@ load helpers
 load packages
 
 setup_file() {
-	requires full
-	requires_chroot
-	requires piuparts
+	needs 'requires full piuparts' requires_chroot || return 0
 }
 
 passes() {

@@ -13,9 +13,7 @@ machine_packages+=,bats,bats-assert,bats-file,bats-support,bash,gzip,perl,python
 
 setup_file() {
 	local packages tree=$BATS_FILE_TMPDIR/tree
-	requires full
-	requires_chroot
-	requires_machines
+	needs 'requires full' requires_chroot requires_machines || return 0
 	export machine_prefix=autopkgtest
 	packages=$(packages $suite)
 	mkdir -p "$tree/srv"

@@ -2,6 +2,8 @@
 #
 # packages: the Debian packages of this tree, for the bats files of the 4NN series.
 #
+#   needs COMMAND...            runs the commands, which may call skip. For setup_file, where bats itself
+#                               cannot skip: it is to return when this fails, and each test is skipped
 #   requires_chroot             skip unless this computer can make chroots
 #   packages SUITE              the directory with those of SUITE, which are built if a file of the tree
 #                               is newer
@@ -13,6 +15,27 @@
 
 packages_top=$chroot_top
 packages_machine=$(dpkg --print-architecture)
+
+needs() {
+	local command reason
+	for command; do
+		reason=$(
+			skip() {
+				echo "${1:-no reason given}" >&5
+				exit 0
+			}
+			eval "$command" 5>&1 >&2
+		) || return 1
+		if [ "$reason" ]; then
+			export packages_skip=$reason
+			return 1
+		fi
+	done
+}
+
+setup() {
+	[ -z "${packages_skip-}" ] || skip "$packages_skip"
+}
 
 requires_chroot() {
 	requires root mmdebstrap unshare setpriv
@@ -38,19 +61,27 @@ packages_fresh() {
 		-path "$packages_top/.git" -prune -o -type f -newer "$changes" -print -quit) ]]
 }
 
-packages() {
-	local directory=$packages_top/build/deb/$1
-	packages_fresh "$directory" || build "$directory/log" "$1" "$packages_machine" || return 1
+# fresh DIRECTORY ARGUMENT...: builds them there, with these arguments of build-package, unless they are
+# fresh. Other test files may want the same.
+fresh() {
+	local directory=$1
+	shift
+	mkdir -p "$directory"
+	(
+		flock 9
+		packages_fresh "$directory" || build "$directory/log" -o "$directory" "$@" 9>&-
+	) 9> "$directory/lock" || return 1
 	echo "$directory"
 }
 
+packages() {
+	fresh "$packages_top/build/deb/$1" "$1" "$packages_machine"
+}
+
 old_packages() {
-	local directory=$packages_top/build/deb/old/$1
 	# shellcheck disable=SC2016 # for the tree it is run in
-	packages_fresh "$directory" ||
-		DEB_BUILD_OPTIONS='nocheck noautodbgsym terse parallel=2' build "$directory/log" -n -o "$directory" \
-			-p 'sed -i "1s/(.*)/(0.0.9-1)/" debian/changelog
-				sed -i "s/^# vatalloc: /&in its time, /" conf/vatalloc.conf' \
-			"$1" "$packages_machine" || return 1
-	echo "$directory"
+	DEB_BUILD_OPTIONS='nocheck noautodbgsym terse parallel=2' fresh "$packages_top/build/deb/old/$1" -n \
+		-p 'sed -i "1s/(.*)/(0.0.9-1)/" debian/changelog
+			sed -i "s/^# vatalloc: /&in its time, /" conf/vatalloc.conf' \
+		"$1" "$packages_machine"
 }

@@ -2,7 +2,7 @@
 #
 #   make deb                  for this machine's release, with its tools, into build/deb/
 #   make deb SUITE=trixie     in a clean chroot of that release, into build/deb/trixie/
-#   make deb ARCH=arm64       cross-built, into build/deb/arm64/ (or build/deb/trixie/arm64/)
+#   make deb ARCH=arm64       cross-built, into build/deb/arm64/ (or build/deb/trixie-arm64/)
 #
 # DEB_BUILD_OPTIONS and DEB_BUILD_PROFILES of the environment count. Lintian looks at what comes
 # out, and any tag that is not overridden, with a reason, is a failure.
