@@ -28,6 +28,9 @@
 # all test runs on the computer are in one directory, and no two may have one name.
 
 machine_top=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
+# shellcheck source=bats/setup/apt.bash
+. "$machine_top/bats/setup/apt.bash"
+
 machine_roots=${VATALLOC_CHROOT:-$machine_top/build/chroot}
 machine_state=/run/vatalloc-machines
 machine_suites=${VATALLOC_SUITES:-trixie bookworm}
@@ -39,15 +42,6 @@ requires_machines() {
 	requires root mmdebstrap systemd-nspawn nsenter unshare pgrep
 	unshare --mount true 2>/dev/null || skip "needs mount namespaces"
 	grep -qw cgroup2 /proc/filesystems || skip "needs cgroup2"
-}
-
-# The computer's own mirror; Debian's, where apt does not name one.
-machine_mirror() {
-	local mirror
-	# shellcheck disable=SC2016 # the $(…) is apt's
-	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
-		grep -E '/debian/?$' | head -n 1)
-	echo "${mirror:-http://deb.debian.org/debian}"
 }
 
 # machine_root SUITE: prints the cached root file system, making it first where there is none. The name
@@ -65,7 +59,7 @@ machine_root() {
 			# Its own open files must have numbers below 10: its commands know no others.
 			nice mmdebstrap --quiet --mode=root --aptopt='Acquire::Retries "3"' --variant=minbase \
 				--include="$machine_packages" "$suite" "$root.new" \
-				"$(machine_mirror)" >&2 3>&- 4>&- 5>&- 9>&- || exit 1
+				"$(debian_mirror)" >&2 3>&- 4>&- 5>&- 9>&- || exit 1
 			rm -f "$root.new"/var/cache/apt/*.bin
 			mv "$root.new" "$root"
 		) 9>"$machine_roots/$suite.lock" || return 1
