@@ -81,6 +81,16 @@ void history_drop_block(struct block *b)
 	lock_drop(&history.lock);
 }
 
+void history_hold(void)
+{
+	lock_take(&history.lock);
+}
+
+void history_let_go(void)
+{
+	lock_drop(&history.lock);
+}
+
 void history_fork_prepare(void)
 {
 	lock_take(&history.lock);

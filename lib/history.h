@@ -20,6 +20,10 @@ void history_add(struct lease *l);
 /* Frees all leases of a block, which is dead and not in the space table any more. */
 void history_drop_block(struct block *b);
 
+/* Between these nothing is forgotten, so that a sweep can read the leases of a block. */
+void history_hold(void);
+void history_let_go(void);
+
 void history_fork_prepare(void);
 void history_fork_parent(void);
 void history_fork_child(void);

@@ -2,6 +2,7 @@
 #include "reclaim.h"
 
 #include "block.h"
+#include "history.h"
 #include "os.h"
 #include "stats.h"
 
@@ -124,6 +125,7 @@ static int sweep_block(struct block *b, size_t least)
 	uintptr_t base = space_block_address(b->number);
 	size_t begin = 0;
 
+	history_hold();
 	for (size_t i = 0; i <= BLOCK_PAGES; i++) {
 		struct lease *l =
 			i < BLOCK_PAGES ? __atomic_load_n(&b->lease_at[i], __ATOMIC_ACQUIRE) : NULL;
@@ -137,6 +139,7 @@ static int sweep_block(struct block *b, size_t least)
 			release(b, begin, i);
 		begin = i + 1;
 	}
+	history_let_go();
 	return 0;
 }
 
