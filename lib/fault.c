@@ -219,11 +219,14 @@ static void judge(struct report *r, bool tag_fault)
 		return;
 	}
 	l = space_lease_at(r->address);
-	if (!l) {
-		r->kind = space_block_at(r->address) ? "forged-pointer" : "retired-lease";
-		r->detail = space_block_at(r->address)
-		                    ? "an address that was never handed out"
-		                    : "the object that was there is freed and forgotten";
+	if (!l && space_block_at(r->address)) {
+		r->kind = "forged-pointer";
+		r->detail = "an address that was never handed out";
+		return;
+	}
+	if (!l || l == &lease_forgotten) {
+		r->kind = "retired-lease";
+		r->detail = "the object that was there is freed and forgotten";
 		return;
 	}
 	index = lease_index_around(l, r->address);

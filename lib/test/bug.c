@@ -195,6 +195,28 @@ static void uaf_fork(void)
 	_exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
+/*
+ * With tags, until the lives of the first objects are all used. Without, until nothing is remembered
+ * of them and their memory is gone: others die until the old ones are forgotten, with a survivor in
+ * each block, because a block that dies takes its leases along.
+ */
+static void let_all_die(void)
+{
+	for (unsigned round = 0; round < 50; round++) {
+		for (unsigned i = 0; i < MANY; i++)
+			objects[i] = (char *)hide(malloc(SIZE));
+		for (unsigned i = 0; i < MANY; i++)
+			free(hide(objects[i]));
+	}
+	for (unsigned i = 0; i < 400000; i++) {
+		void *p = hide(malloc(4096));
+
+		if (i % 256)
+			free(p);
+	}
+	malloc_trim(0);
+}
+
 /* So long ago that nothing is known of the object any more; the addresses stay forbidden. */
 static void uaf_retired(void)
 {
@@ -204,8 +226,7 @@ static void uaf_retired(void)
 	p = objects[MANY / 2];
 	for (unsigned i = 0; i < MANY; i++)
 		free(hide(objects[i]));
-	for (unsigned i = 0; i < 200000; i++)
-		free(hide(malloc(SIZE)));
+	let_all_die();
 	expect_address("read at", p);
 	read_at(p);
 }
@@ -301,8 +322,7 @@ static void double_free_retired(void)
 	p = objects[MANY / 2];
 	for (unsigned i = 0; i < MANY; i++)
 		free(hide(objects[i]));
-	for (unsigned i = 0; i < 200000; i++)
-		free(hide(malloc(SIZE)));
+	let_all_die();
 	expect_address("free of", p);
 	free(hide(p));
 }
