@@ -145,7 +145,7 @@ struct lease *arena_bind(struct run *run, uint8_t class)
 		l = NULL;
 	}
 	if (!l) {
-		l = unpark(arena, class, sc->size, 1) ?: lease_new(arena, sc, class);
+		l = unpark(arena, class, sc->size, 1) ?: lease_new(arena, sc, class, BLOCK_FAST);
 		if (l) {
 			l->run = run;
 			__atomic_store_n(&run->lease, l, __ATOMIC_RELEASE);
@@ -184,11 +184,74 @@ static uint32_t first_unused(const struct lease *l)
 	return n;
 }
 
+/* The shortest lease that wastes no more than an eighth, bytes. */
+static size_t lease_least(size_t chunk)
+{
+	size_t bytes = round_up(chunk, LEASE_PAGE);
+
+	while (bytes % chunk > bytes / 8)
+		bytes += LEASE_PAGE;
+	return bytes;
+}
+
+/* A new lease of one life, as long as the pace of its class asks for. The caller holds the lock. */
+static struct lease *lease_paced(struct arena *arena, uint8_t class)
+{
+	struct size_class sc = slot_classes.class[class];
+	struct pace *pace = &arena->pace[class];
+	size_t bytes = lease_least(sc.size), wanted, since;
+	enum block_speed speed = BLOCK_SLOW;
+	struct lease *l;
+
+	if (pace->bytes) {
+		since = arena->leased - pace->leased_at;
+		wanted = (size_t)pace->bytes * ARENA_PACE / since;
+		wanted = min_size(min_size(wanted, 2 * (size_t)pace->bytes), ARENA_LEASE_MAX);
+		bytes = max_size(bytes, round_down(wanted, LEASE_PAGE));
+		speed = since <= ARENA_FAST ? BLOCK_FAST : BLOCK_SLOW;
+	}
+	sc.slab = (uint32_t)bytes;
+	sc.n_chunks = (uint32_t)(bytes / sc.size);
+	l = lease_new(arena, &sc, class, speed);
+	if (l)
+		*pace = (struct pace){.bytes = sc.slab, .leased_at = arena->leased - sc.slab};
+	return l;
+}
+
+/* The caller holds the lock. */
+static struct run *take_spare_run(struct arena *arena, uint8_t class)
+{
+	struct run *run = arena->spare[class];
+
+	if (run) {
+		arena->spare[class] = run->next;
+		arena->n_spare[class]--;
+	}
+	return run;
+}
+
+struct lease *arena_take_spare(struct arena *arena, uint8_t class)
+{
+	struct lease *l = NULL;
+	struct run *run;
+
+	/* A look without the lock may be wrong, which does no harm. */
+	if (!__atomic_load_n(&arena->spare[class], __ATOMIC_RELAXED))
+		return NULL;
+	lock_take(&arena->lock);
+	run = take_spare_run(arena, class);
+	lock_drop(&arena->lock);
+	if (run)
+		l = arena_bind(run, class);
+	if (run && !l)
+		arena_spare_run(run, class);
+	return l;
+}
+
 struct lease *arena_take_slab(struct arena *arena, uint8_t class, uint32_t *ret_next)
 {
-	const struct size_class *sc = &slot_classes.class[class];
-	struct run *run = NULL;
 	struct lease *l;
+	struct run *run;
 	void *first;
 
 	lock_take(&arena->lock);
@@ -199,19 +262,21 @@ struct lease *arena_take_slab(struct arena *arena, uint8_t class, uint32_t *ret_
 		*ret_next = first_unused(l);
 		return l;
 	}
-	run = arena->spare[class];
-	if (run) {
-		arena->spare[class] = run->next;
-		arena->n_spare[class]--;
-	}
+	run = take_spare_run(arena, class);
 	lock_drop(&arena->lock);
 	if (!run) {
-		first = slot_take_slab(sc, arena->slot_arena);
+		first = slot_take_slab(&slot_classes.class[class], arena->slot_arena);
 		if (!first)
 			return NULL;
 		run = run_of(first);
 	}
-	l = arena_bind(run, class);
+	lock_take(&arena->lock);
+	l = lease_paced(arena, class);
+	if (l) {
+		l->run = run;
+		run->lease = l;
+	}
+	lock_drop(&arena->lock);
 	if (!l)
 		arena_spare_run(run, class);
 	*ret_next = 0;

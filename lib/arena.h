@@ -3,13 +3,14 @@
  * arena: what the threads bound to one of jemalloc's arenas share, under one lock: the block that
  * their leases come from, and the leases and runs that wait for their next use.
  *
- *   partial  leases of one life whose thread ended before it had handed out every chunk
- *   spare    runs whose lease is dead and whose slots were not given back to jemalloc: with one
- * life a chunk, the next slab of the class is wanted soon parked   leases with lives left that lost
- * their run
+ *   partial: leases of one life whose thread ended before it had handed out every chunk
+ *   spare: runs whose lease is dead and whose slots were not given back to jemalloc, because the
+ *     next slab of the class will soon be wanted
+ *   parked: leases with lives left that lost their run
  */
 #pragma once
 
+#include "block.h"
 #include "lease.h"
 #include "slot.h"
 #include "util.h"
@@ -18,16 +19,23 @@ enum {
 	ARENA_MAX = 64,
 	ARENA_LARGE_CLASSES =
 		56, /* sizes of large chunks that can be parked: four a doubling to 32 MiB */
+	ARENA_LEASE_MAX = 64 << 10, /* bytes of a lease of one life for small chunks */
+	ARENA_PACE = 256 << 10,     /* bytes of the arena's in which such a lease should be used up, */
+	ARENA_FAST = 4 << 20,       /* and in which it is by a class that is fast */
 };
 
 struct arena {
 	struct lock lock;
-	unsigned slot_arena; /* jemalloc's number */
-	struct block *open;  /* the block that the next small lease comes from */
-	size_t blocks;       /* blocks opened so far */
+	unsigned slot_arena;               /* jemalloc's number */
+	struct block *open[BLOCK_SPEEDS]; /* the blocks that the next leases come from */
 	struct lease *partial[SLOT_CLASSES];
 	struct run *spare[SLOT_CLASSES];
 	uint32_t n_spare[SLOT_CLASSES];
+	uint64_t leased; /* bytes taken from shared blocks so far */
+	struct pace {
+		uint32_t bytes;     /* of the last lease of one life of a class */
+		uint64_t leased_at; /* what `leased` was then */
+	} pace[SLOT_CLASSES];
 	struct lease *parked[SLOT_CLASSES];
 	struct lease *parked_large[ARENA_LARGE_CLASSES];
 };
@@ -51,11 +59,22 @@ struct lease *arena_bind_large(
 /* Takes in a lease whose run is gone and whose chunks are all unused. */
 void arena_park(struct arena *arena, struct lease *l);
 
-/* For one life: a lease with chunks never handed out and the index of the first, or NULL. */
+/*
+ * For one life: a lease with chunks never handed out and the index of the first, or NULL.
+ *
+ * The slots of its run are all held and none is looked at, so a lease need not be as long as the slab.
+ * What a lease costs should be shared by many chunks, but one that is in use for long keeps the block
+ * it is in, where all others may have died. So a class gets long leases if it uses them up fast: each
+ * is as long as the class is expected to need while the arena leases ARENA_PACE bytes. Those of
+ * classes that take longer than ARENA_FAST for a lease are among themselves, in slow blocks.
+ */
 struct lease *arena_take_slab(struct arena *arena, uint8_t class, uint32_t *ret_next);
 
 /* Takes back what arena_take_slab() gave, if there are chunks that were never handed out. */
 void arena_give_partial(struct arena *arena, struct lease *l);
+
+/* For many lives: a lease with a spare run, none of whose chunks is handed out, or NULL. */
+struct lease *arena_take_spare(struct arena *arena, uint8_t class);
 
 /* Takes in a run all of whose slots are held and whose lease is dead. */
 void arena_spare_run(struct run *run, uint8_t class);

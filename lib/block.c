@@ -64,15 +64,14 @@ static void list_remove(struct block *b)
 	lock_drop(&blocks.lock);
 }
 
+/* The caller holds the lock. */
 static void queue_add(struct block *b)
 {
-	lock_take(&blocks.lock);
-	if (!b->worthy) {
-		b->worthy = true;
-		*blocks.last_worthy = b;
-		blocks.last_worthy = &b->next_worthy;
-	}
-	lock_drop(&blocks.lock);
+	if (b->worthy)
+		return;
+	b->worthy = true;
+	*blocks.last_worthy = b;
+	blocks.last_worthy = &b->next_worthy;
 }
 
 int block_visit_worthy(block_visitor *fn, size_t least)
@@ -85,6 +84,8 @@ int block_visit_worthy(block_visitor *fn, size_t least)
 	if (b) {
 		queue_remove(b);
 		r = fn(b, least);
+		if (r == -EAGAIN)
+			queue_add(b);
 	}
 	lock_drop(&blocks.lock);
 	return r;
@@ -155,8 +156,11 @@ void block_add_dead(struct block *b, size_t bytes)
 
 	/* Before the bytes count: after that, others may count the last and the block be gone. */
 	if (reclaim.sweeps && before + bytes < BLOCK_SIZE &&
-		(before + bytes) / WORTH_A_SWEEP != before / WORTH_A_SWEEP)
+		(before + bytes) / WORTH_A_SWEEP != before / WORTH_A_SWEEP) {
+		lock_take(&blocks.lock);
 		queue_add(b);
+		lock_drop(&blocks.lock);
+	}
 	if (add_u32(&b->dead, (uint32_t)bytes) == BLOCK_SIZE)
 		block_die(b);
 }
@@ -179,27 +183,27 @@ void block_close(struct block *b)
 	waste(b, used, BLOCK_SIZE - used);
 }
 
-static int open_next(struct arena *arena)
+static int open_next(struct arena *arena, enum block_speed speed)
 {
-	bool small = arena->blocks == 0;
+	bool slow = speed == BLOCK_SLOW, dirty = false;
+	struct block *b;
 	size_t number;
-	bool dirty = false;
 	int r;
 
-	r = space_take(1, 1, small ? SPACE_SMALL : SPACE_HUGE, &number, &dirty);
+	r = space_take(1, 1, slow ? SPACE_SMALL : SPACE_HUGE, &number, &dirty);
 	if (r < 0)
 		return r;
-	arena->open = block_new(number, small ? 0 : BLOCK_SIZE, dirty);
-	if (!arena->open) {
+	b = block_new(number, slow ? 0 : BLOCK_SIZE, dirty);
+	if (!b) {
 		space_retire(number, 1, false);
 		return -ENOMEM;
 	}
-	arena->blocks++;
+	arena->open[speed] = b;
 	reclaim_consider();
 	return 0;
 }
 
-/* Opens what an arena's first block needs to be usable up to @end bytes. */
+/* Opens what a slow block needs to be usable up to @end bytes. */
 static int open_up_to(struct block *b, size_t end)
 {
 	size_t open;
@@ -214,34 +218,54 @@ static int open_up_to(struct block *b, size_t end)
 	return r;
 }
 
-int block_take(
-	struct arena *arena, size_t bytes, size_t align, uintptr_t *ret_address, bool *ret_dirty)
+static bool fits(const struct block *b, size_t bytes, size_t align)
 {
-	struct block *b = arena->open;
-	size_t offset = b ? round_up(b->used, align) : 0;
+	return b && round_up(b->used, align) + bytes <= BLOCK_SIZE;
+}
+
+/* The speed of the open block that serves leases of @speed. */
+static enum block_speed speed_now(
+	const struct arena *arena, enum block_speed speed, size_t bytes, size_t align)
+{
+	/* The first block serves all, while it lasts. */
+	if (!arena->open[BLOCK_FAST] && arena->leased < BLOCK_SIZE)
+		return !arena->open[BLOCK_SLOW] || fits(arena->open[BLOCK_SLOW], bytes, align)
+		               ? BLOCK_SLOW
+		               : speed;
+	return speed;
+}
+
+int block_take(struct arena *arena, enum block_speed speed, size_t bytes, size_t align,
+	uintptr_t *ret_address, bool *ret_dirty)
+{
+	struct block *b;
+	size_t offset;
 	int r;
 
-	if (!b || offset + bytes > BLOCK_SIZE) {
-		arena->open = NULL;
+	speed = speed_now(arena, speed, bytes, align);
+	b = arena->open[speed];
+	if (!fits(b, bytes, align)) {
+		arena->open[speed] = NULL;
 		if (b)
 			block_close(b);
-		r = open_next(arena);
+		r = open_next(arena, speed);
 		if (r < 0)
 			return r;
-		b = arena->open;
-		offset = 0;
+		b = arena->open[speed];
 	}
+	offset = round_up(b->used, align);
 	r = open_up_to(b, offset + bytes);
 	if (r < 0)
 		return r;
 	waste(b, b->used, offset - b->used);
 	b->used = (uint32_t)(offset + bytes);
+	arena->leased += bytes;
 	*ret_address = space_block_address(b->number) + offset;
 	*ret_dirty = b->dirty;
 	/* A full block can die at any time from now on. */
 	if (b->used == BLOCK_SIZE) {
 		b->closed = true;
-		arena->open = NULL;
+		arena->open[speed] = NULL;
 	}
 	return 0;
 }
@@ -249,7 +273,7 @@ int block_take(
 int block_adopt(struct arena *arena, size_t number, size_t used, bool dirty, struct lease *lease)
 {
 	struct block *b = block_new(number, BLOCK_SIZE, dirty);
-	struct block *other = arena->open;
+	struct block *other = arena->open[BLOCK_FAST];
 
 	if (!b)
 		return -ENOMEM;
@@ -263,7 +287,7 @@ int block_adopt(struct arena *arena, size_t number, size_t used, bool dirty, str
 	if (other && other->used <= used)
 		other = b;
 	else
-		arena->open = b;
+		arena->open[BLOCK_FAST] = b;
 	if (other)
 		block_close(other);
 	return 0;

@@ -255,7 +255,7 @@ static void *malloc_uncached(size_t size, size_t align, bool *ret_zeroed)
 	return begin_life(l, index);
 }
 
-static void *malloc_slow(size_t size)
+static NOINLINE void *malloc_slow(size_t size)
 {
 	struct tcache *t;
 	unsigned class;
@@ -272,17 +272,17 @@ static void *malloc_slow(size_t size)
 	if (t == &tcache_none)
 		p = tcache_last_resort(class) ?: bootstrap_alloc(size, MTE_GRANULE);
 	else
-		p = t->bin[class].n || tcache_fill(t, class) ? tcache_pop(&t->bin[class]) : NULL;
+		p = tcache_take(t, class);
 	return p ?: out_of_memory();
 }
 
 void *engine_malloc(size_t size)
 {
 	if (likely(size <= TCACHE_MAX)) {
-		struct tcache_bin *bin = &tcache_self->bin[tcache_class_of(size)];
+		void *p = tcache_pop(&tcache_self->bin[tcache_class_of(size)]);
 
-		if (likely(bin->n))
-			return tcache_pop(bin);
+		if (likely(p))
+			return p;
 	}
 	return malloc_slow(size);
 }
@@ -323,8 +323,13 @@ void *engine_memalign(size_t align, size_t size)
 
 /* --- the end of a life --- */
 
+/*
+ * What follows is written so that the common free calls nothing: each rare case is the last call of a
+ * function, and returns true for it.
+ */
+
 /* The last chunk of a lease is exhausted: its addresses are history, its run's slots are free. */
-static void end_lease(struct lease *l)
+static NOINLINE bool end_lease(struct lease *l)
 {
 	struct run *run = l->run;
 	uint8_t class = l->class;
@@ -336,14 +341,15 @@ static void end_lease(struct lease *l)
 	lease_retire(l);
 	if (class == CLASS_LARGE)
 		slot_give(run->large, size, tcache_self != &tcache_none);
-	else if (lease_lives == 1 && class < tcache_bins)
+	else if (class < tcache_bins)
 		arena_spare_run(run, class);
 	else
 		slot_give_slab((void *)run->slots, &slot_classes.class[class]);
+	return true;
 }
 
 /* Tag 0 for a chunk that nobody will have again, as far as it still has pages. */
-static void tag_dead(const struct lease *l, size_t index)
+static NOINLINE void tag_dead(const struct lease *l, size_t index)
 {
 	uintptr_t chunk = lease_chunk(l, index), from = chunk;
 
@@ -355,109 +361,124 @@ static void tag_dead(const struct lease *l, size_t index)
 		tag_memory(from, chunk + l->chunk_size - from, TAG_DEAD);
 }
 
-static void count_dead(size_t bytes)
-{
-	struct tcache *t = tcache_self;
-
-	if (unlikely(t == &tcache_none))
-		t = tcache_get();
-	if (likely(t != &tcache_none)) {
-		t->dead_chunks++;
-		t->dead_bytes += bytes;
-		t->live_bytes -= (int64_t)bytes;
-		return;
-	}
-	add_u64(&vatalloc_stats.chunks_exhausted, 1);
-	add_u64(&vatalloc_stats.bytes_exhausted, bytes);
-	reclaim_add_dead((int64_t)bytes);
-	reclaim_add_live(-(int64_t)bytes);
-}
-
-/* A chunk has used its last life. */
-static inline void exhaust(struct lease *l, size_t index)
+/* Whether the exhausted chunk was the last; then the lease is the caller's to end. */
+static inline bool was_last(struct lease *l)
 {
 	uint32_t n_chunks = l->n_chunks;
 
-	if (tag_secret.on)
-		tag_dead(l, index);
-	count_dead(l->chunk_size);
-	if (unlikely(reclaim.units))
-		reclaim_exhaust_chunk(l, index);
 	/* Once it is counted the lease is another thread's to end, if that counts the last. */
-	if (unlikely(add_u32(&l->exhausted, 1) == n_chunks))
-		end_lease(l);
+	return unlikely(add_u32(&l->exhausted, 1) == n_chunks);
 }
 
-/* A chunk goes back to jemalloc. */
-static void give_chunk(struct lease *l, size_t index)
+/* exhaust() where there is more to do, or no tcache to count in. */
+static NOINLINE bool exhaust_fully(struct lease *l, size_t index, size_t size)
 {
+	struct tcache *t = tcache_get();
+
+	if (tags_on())
+		tag_dead(l, index);
+	if (t != &tcache_none) {
+		t->dead_chunks++;
+		t->dead_bytes += size;
+	} else {
+		add_u64(&vatalloc_stats.chunks_exhausted, 1);
+		add_u64(&vatalloc_stats.bytes_exhausted, size);
+		reclaim_add_dead((int64_t)size);
+		reclaim_add_live(-(int64_t)size);
+	}
+	if (reclaim.units)
+		reclaim_exhaust_chunk(l, index);
+	return was_last(l) ? end_lease(l) : true;
+}
+
+/* A chunk has used its last life. */
+static inline bool exhaust(struct lease *l, size_t index, size_t size)
+{
+	struct tcache *t = tcache_self;
+
+	if (unlikely(t == &tcache_none || tags_on() || reclaim.units))
+		return exhaust_fully(l, index, size);
+	t->dead_chunks++;
+	t->dead_bytes += size;
+	return was_last(l) ? end_lease(l) : true;
+}
+
+static inline bool push(struct tcache_bin *bin, uintptr_t pointer, uint8_t *life)
+{
+	bin->ready[bin->n].pointer = pointer;
+	bin->ready[bin->n++].life = life;
+	bin->ended++;
+	return true;
+}
+
+/* reuse() where the bin is full, or there is none: half of it, or the chunk, goes away. */
+static NOINLINE bool reuse_beyond(struct lease *l, size_t index, uintptr_t pointer)
+{
+	struct tcache *t = tcache_get();
 	struct run *run = l->run;
 	char *slot = l->class == CLASS_LARGE ? run->large : (char *)run->slots;
 
+	if (l->class < tcache_bins && t != &tcache_none) {
+		if (t->bin[l->class].n == t->bin[l->class].room)
+			tcache_spill(t, l->class);
+		return push(&t->bin[l->class], pointer, &l->life[index]);
+	}
 	reclaim_add_live(-(int64_t)l->chunk_size);
-	slot_give(slot + index * l->chunk_size, l->chunk_size, tcache_get() != &tcache_none);
+	slot_give(slot + index * l->chunk_size, l->chunk_size, t != &tcache_none);
+	return true;
 }
 
-/* A chunk has lives left: it is ready for the next. */
-static inline void reuse(struct lease *l, size_t index)
+/* A chunk has lives left: it is ready for the next, as @pointer. */
+static inline bool reuse(struct lease *l, size_t index, uintptr_t pointer)
 {
-	uint8_t *life = &l->life[index];
-	uintptr_t chunk = lease_chunk(l, index);
-	unsigned tag = lease_tag(l, index, *life);
-	struct tcache_bin *bin;
+	struct tcache_bin *bin = &tcache_self->bin[l->class];
 
-	if (tag)
-		tag_memory(chunk, l->chunk_size, tag);
-	if (unlikely(l->class >= tcache_bins)) {
-		give_chunk(l, index);
-		return;
-	}
-	bin = &tcache_self->bin[l->class];
-	if (unlikely(bin->n == bin->room)) {
-		struct tcache *t = tcache_get();
-
-		if (t == &tcache_none) {
-			give_chunk(l, index);
-			return;
-		}
-		bin = &t->bin[l->class];
-		if (bin->n == bin->room)
-			tcache_spill(t, l->class);
-	}
-	bin->ready[bin->n].pointer = mte_with_tag(chunk, tag);
-	bin->ready[bin->n++].life = life;
-	bin->ended++;
+	if (unlikely(bin->n == bin->room))
+		return reuse_beyond(l, index, pointer);
+	return push(bin, pointer, &l->life[index]);
 }
 
 /*
  * Ends the life of the chunk that the program has at @p. False, and nothing done: there is no such
  * chunk, it is not live, or @p does not carry its tag.
  */
-static inline bool end_life(void *p)
+static ALWAYS_INLINE bool end_life(void *p)
 {
-	uintptr_t address = mte_untag((uintptr_t)p);
+	uintptr_t address = mte_untag((uintptr_t)p), next = address;
 	struct lease *l = space_lease_at(address);
+	size_t index, size;
 	uint8_t old, ended;
-	size_t index;
 
 	if (unlikely(!l || !lease_index(l, address, &index)))
 		return false;
+	size = l->chunk_size;
 	old = l->life[index];
 	if (unlikely(!(old & LIFE_LIVE)))
 		return false;
-	if (tag_secret.on && unlikely(mte_pointer_tag((uintptr_t)p) != lease_tag(l, index, old)))
-		return false;
 	ended = (uint8_t)((old & ~LIFE_LIVE) + 1);
+	if (tags_on()) {
+		unsigned start = tag_start(address, index);
+
+		if (unlikely(mte_pointer_tag((uintptr_t)p) != tag_at(start, old & LIFE_COUNT)))
+			return false;
+		next = mte_with_tag(address, tag_at(start, ended & LIFE_COUNT));
+	}
 	if (unlikely(!life_change(&l->life[index], old, ended)))
 		return false;
 	if (life_is_over(l, ended))
-		exhaust(l, index);
-	else
-		reuse(l, index);
-	return true;
+		return exhaust(l, index, size);
+	if (tags_on())
+		tag_memory(address, size, mte_pointer_tag(next));
+	return reuse(l, index, next);
 }
 
-static void free_elsewhere(void *p)
+/* end_life() for all but the common free. */
+static NOINLINE bool end_life_of(void *p)
+{
+	return end_life(p);
+}
+
+static NOINLINE void free_elsewhere(void *p)
 {
 	if (!p || bootstrap_has(p))
 		return;
@@ -467,12 +488,17 @@ static void free_elsewhere(void *p)
 		fault_bad_free(p, "free");
 }
 
+static NOINLINE void free_nothing(void *p)
+{
+	fault_bad_free(p, "free");
+}
+
 void engine_free(void *p)
 {
 	if (unlikely(!space_covers(mte_untag((uintptr_t)p))))
 		free_elsewhere(p);
 	else if (unlikely(!end_life(p)))
-		fault_bad_free(p, "free");
+		free_nothing(p);
 }
 
 /* --- changing size --- */
@@ -489,7 +515,7 @@ static struct lease *live_chunk(const void *p, size_t *ret_index)
 	l = space_lease_at(address);
 	if (!l || !lease_index(l, address, &index) || !(l->life[index] & LIFE_LIVE))
 		return NULL;
-	if (tag_secret.on && mte_pointer_tag((uintptr_t)p) != lease_tag(l, index, l->life[index]))
+	if (tags_on() && mte_pointer_tag((uintptr_t)p) != lease_tag(l, index, l->life[index]))
 		return NULL;
 	*ret_index = index;
 	return l;
@@ -526,9 +552,9 @@ static void *move_pages(char *p, struct lease *l, size_t size)
 		l->life[0] = (uint8_t)((l->life[0] & ~LIFE_COUNT) | (l->lives - 1));
 		l->life[0] &= (uint8_t)~LIFE_LIVE;
 		l->life[0]++;
-		exhaust(l, 0);
+		exhaust(l, 0, l->chunk_size);
 	} else {
-		end_life(p);
+		end_life_of(p);
 	}
 	return q;
 }
@@ -572,7 +598,7 @@ void *engine_realloc(void *p, size_t size)
 	if (!q)
 		return bytes <= l->chunk_size ? p : NULL;
 	memcpy(q, p, min_size(l->chunk_size, size));
-	if (!end_life(p))
+	if (!end_life_of(p))
 		fault_bad_free(p, "realloc");
 	return q;
 }
@@ -609,6 +635,7 @@ bool engine_trim(void)
 		return false;
 	if (tcache_self != &tcache_none) {
 		tcache_flush(tcache_self);
+		tcache_trim();
 		slot_flush();
 	}
 	arena_trim();

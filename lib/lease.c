@@ -44,7 +44,8 @@ static void lease_free(struct lease *l)
 	meta_free(l, lease_struct_bytes(l->n_chunks));
 }
 
-struct lease *lease_new(struct arena *arena, const struct size_class *sc, uint8_t class)
+struct lease *lease_new(
+	struct arena *arena, const struct size_class *sc, uint8_t class, enum block_speed speed)
 {
 	struct lease *l = lease_alloc(sc->n_chunks, sc->size, class);
 	size_t align = max_size(LEASE_PAGE, sc->size & -(size_t)sc->size);
@@ -54,7 +55,7 @@ struct lease *lease_new(struct arena *arena, const struct size_class *sc, uint8_
 		return NULL;
 	l->inverse = sc->inverse;
 	l->bytes = sc->slab;
-	if (block_take(arena, l->bytes, align, &l->start, &dirty) < 0) {
+	if (block_take(arena, speed, l->bytes, align, &l->start, &dirty) < 0) {
 		lease_free(l);
 		return NULL;
 	}
@@ -112,7 +113,8 @@ struct lease *lease_new_large(
 	if (l->bytes > LEASE_SHARED_MAX || align > LEASE_SHARED_MAX || fresh) {
 		r = take_blocks(arena, l, align, fresh);
 	} else {
-		r = block_take(arena, l->bytes, max_size(align, LEASE_PAGE), &l->start, &dirty);
+		r = block_take(arena, BLOCK_FAST, l->bytes, max_size(align, LEASE_PAGE), &l->start,
+			&dirty);
 		if (r == 0) {
 			l->zeroed = !dirty;
 			block_enter(l->start, l->bytes, l);

@@ -34,7 +34,7 @@ enum {
 	LIFE_TAGGED = 0x20,
 	LIVES_MTE = TAG_STEPS,
 	LEASE_SHARED_MAX = 512 << 10, /* bytes */
-	CLASS_LARGE = 255,            /* the class of a lease with one large chunk */
+	CLASS_LARGE = 80,             /* the class of a lease with one large chunk, the last of all */
 };
 
 static_assert(LIVES_MTE <= LIFE_COUNT, "a life byte can count to the last life");
@@ -78,10 +78,11 @@ struct size_class {
 extern uint8_t lease_lives;
 
 /*
- * A new lease for a slab. The caller holds the lock of @arena. NULL when memory or lease space is
- * out.
+ * A new lease for a slab, in a block of @speed (block.h). The caller holds the lock of @arena. NULL
+ * when memory or lease space is out.
  */
-struct lease *lease_new(struct arena *arena, const struct size_class *sc, uint8_t class);
+struct lease *lease_new(struct arena *arena, const struct size_class *sc, uint8_t class,
+	enum block_speed speed);
 
 /*
  * A new lease for one large chunk of @size bytes (a multiple of the page) at a multiple of @align.

@@ -18,6 +18,11 @@ enum {
 	MTE_GRANULE = 16,   /* bytes that one tag covers */
 	MTE_TAG_SHIFT = 56, /* bit of a pointer where its tag begins */
 	MTE_TAGS = 16,
+#ifdef __aarch64__
+	MTE_ARCH = true, /* the architecture has the instructions, if not this CPU */
+#else
+	MTE_ARCH = false,
+#endif
 };
 
 /* The tag a pointer carries. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "reclaim.h"
 
+#include <errno.h>
+
 #include "block.h"
 #include "history.h"
 #include "os.h"
@@ -10,6 +12,8 @@ enum {
 	DEAD_FLOOR = 12 << 20,  /* bytes: below this no sweep pays */
 	PARKED_FLOOR = 8 << 20, /* bytes of parked memory that may always stay */
 	LONG_PIECE = 64 << 10,  /* bytes released at a time while memory is not short */
+	YOUNG_BLOCKS = 8,       /* the age of a block up to which it is not swept, and */
+	QUEUE_LOOKS = 64,       /* blocks of the queue looked at in a sweep */
 	TURN_BLOCKS = 16,       /* blocks swept page by page for each block opened, */
 	TURN_LOOKS = 1024,      /* and looked at for whether they should be */
 };
@@ -143,21 +147,35 @@ static int sweep_block(struct block *b, size_t least)
 	return 0;
 }
 
-/* Page by page, where a lease died since the last time; returns 1 if so. */
+static int64_t share_of_live(void)
+{
+	return sums.live > 0 ? sums.live / 8 : 0;
+}
+
+/*
+ * Whether a block is old enough to be swept. A younger one may well die as a whole soon, and a block
+ * of which a piece was released cannot pass its pages on: new ones cost more than the sweep gains.
+ */
+static bool is_settled(const struct block *b)
+{
+	return space_age(b->number) > YOUNG_BLOCKS + (size_t)share_of_live() / BLOCK_SIZE;
+}
+
+static int sweep_settled(struct block *b, size_t least)
+{
+	return is_settled(b) ? sweep_block(b, least) : -EAGAIN;
+}
+
+/* Page by page, if it is settled and a lease died since the last time; returns 1 if so. */
 static int sweep_pages(struct block *b, size_t least)
 {
 	uint32_t dead = __atomic_load_n(&b->dead, __ATOMIC_RELAXED);
 
-	if (dead == b->swept_dead)
+	if (dead == b->swept_dead || !is_settled(b))
 		return 0;
 	b->swept_dead = dead;
 	sweep_block(b, least);
 	return 1;
-}
-
-static int64_t share_of_live(void)
-{
-	return sums.live > 0 ? sums.live / 8 : 0;
 }
 
 static int64_t threshold(void)
@@ -175,8 +193,9 @@ void reclaim_sweep(void)
 {
 	if (!__atomic_exchange_n(&reclaim.due, false, __ATOMIC_RELAXED))
 		return;
-	while (sums.dead > threshold() && block_visit_worthy(sweep_block, LONG_PIECE) == 0)
-		;
+	for (int looked = 0; looked < QUEUE_LOOKS && sums.dead > threshold(); looked++)
+		if (block_visit_worthy(sweep_settled, LONG_PIECE) == -ENOENT)
+			break;
 	/* Then a few blocks in turn for their single pages, where small leases die in part. */
 	for (int looked = 0, swept = 0, r;
 		looked < TURN_LOOKS && swept < TURN_BLOCKS && sums.dead > 2 * threshold();

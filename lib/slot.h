@@ -19,7 +19,8 @@
 #include "lease.h"
 
 enum {
-	SLOT_CLASSES = 80, /* small size classes at most; jemalloc with 64 KiB pages has 52 */
+	/* Small size classes at most; jemalloc with 64 KiB pages has 52. */
+	SLOT_CLASSES = CLASS_LARGE,
 };
 
 struct slot_classes {

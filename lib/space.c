@@ -317,6 +317,14 @@ size_t space_move(size_t from, size_t to, size_t n, bool untagged)
 	return moved;
 }
 
+size_t space_age(size_t number)
+{
+	size_t next = __atomic_load_n(&own.next, __ATOMIC_RELAXED);
+
+	/* Once blocks are recycled their numbers say nothing. */
+	return own.recycling ? SIZE_MAX : next - number;
+}
+
 /* Moves the pages of dead blocks to new ones, as many as `ready` should hold. */
 static void keep_pages(size_t number, size_t n)
 {

@@ -36,6 +36,9 @@ enum {
 	BLOCK_PAGES = BLOCK_SIZE / LEASE_PAGE,
 };
 
+/* How soon the leases that share a block are used up; see block.h. */
+enum block_speed { BLOCK_SLOW, BLOCK_FAST, BLOCK_SPEEDS };
+
 /* What the space table knows of a block that leases share; see block.h. */
 struct block {
 	struct lease *lease_at[BLOCK_PAGES]; /* the lease that covers each page, or NULL */
@@ -101,6 +104,9 @@ size_t space_move(size_t from, size_t to, size_t n, bool untagged);
 
 /* Gives the pages that wait in `ready` back to the kernel. */
 void space_trim(void);
+
+/* How many blocks have been taken since block @number was: its age. */
+size_t space_age(size_t number);
 
 /* Writes the table's entries for @n blocks. */
 void space_set(size_t number, size_t n, space_entry entry);

@@ -24,8 +24,10 @@ void tag_init(bool on)
 		s[i] = s[j];
 		s[j] = swap;
 	}
-	for (unsigned i = 0; i < TAG_STEPS; i++)
+	for (unsigned i = 0; i < TAG_STEPS; i++) {
 		tag_secret.step_of[s[i]] = (uint8_t)i;
+		s[TAG_STEPS + i] = s[i];
+	}
 	tag_secret.dc_gva_bytes = mte_dc_gva_bytes();
 	tag_secret.on = true;
 }

@@ -27,7 +27,7 @@ enum {
 
 struct tag_secret {
 	bool on;                   /* tags are in use */
-	uint8_t sequence[16];      /* a permutation of 1..15; the last is unused */
+	uint8_t sequence[32];      /* a permutation of 1..15, twice; the last two are unused */
 	uint8_t step_of[MTE_TAGS]; /* its inverse; [0] is unused */
 	uint64_t key;
 	size_t dc_gva_bytes;
@@ -35,21 +35,39 @@ struct tag_secret {
 
 extern struct tag_secret tag_secret;
 
+static_assert(sizeof(tag_secret.sequence) >= 13 + 15 + 1, "a start and a life are in the sequence");
+
+static inline bool tags_on(void)
+{
+	return MTE_ARCH && tag_secret.on;
+}
+
 /* Draws the secret. @on: whether this process uses tags. */
 void tag_init(bool on);
 
-/* Where in the sequence the chunk at @address, the @index th of its run, begins. */
+/*
+ * Where in the sequence the chunk at @address, the @index th of its run, begins. The product takes
+ * the hash to 0..6 without a division.
+ */
 static inline unsigned tag_start(uintptr_t address, size_t index)
 {
-	return (unsigned)(mix64(address ^ tag_secret.key) % 7 + (index & 1) * 7);
+	unsigned hash = (unsigned)((mix64(address ^ tag_secret.key) >> 32) * 7 >> 32);
+
+	return hash + (unsigned)(index & 1) * 7;
 }
 
-/* The tag in life @life (0..14) of the chunk at @address; 0 without MTE. */
+/* The tag in life @life (0..15) of a chunk that begins at @start. */
+static inline unsigned tag_at(unsigned start, unsigned life)
+{
+	return tag_secret.sequence[start + life];
+}
+
+/* The tag in life @life (0..15) of the chunk at @address; 0 without MTE. */
 static inline unsigned tag_of(uintptr_t address, size_t index, unsigned life)
 {
-	if (!tag_secret.on)
+	if (!tags_on())
 		return TAG_DEAD;
-	return tag_secret.sequence[(tag_start(address, index) + life) % TAG_STEPS];
+	return tag_at(tag_start(address, index), life);
 }
 
 /* The life (0..14) in which the chunk at @address carries @tag, which is not 0. */
@@ -61,6 +79,6 @@ static inline unsigned tag_life(uintptr_t address, size_t index, unsigned tag)
 /* Tags the memory of a chunk; @size bytes, a multiple of the granule. */
 static inline void tag_memory(uintptr_t address, size_t size, unsigned tag)
 {
-	if (tag_secret.on)
+	if (tags_on())
 		mte_set_tags(mte_with_tag(address, tag), size, tag_secret.dc_gva_bytes);
 }

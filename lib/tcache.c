@@ -10,6 +10,7 @@ enum {
 	BIN_BYTES = 32 << 10, /* of chunks a bin has room for, within these: */
 	ROOM_LEAST = 4,
 	ROOM_MOST = 128,
+	DEPOT_ROOMS = 8, /* a depot holds as much as so many bins */
 	FILL_FIRST = 4,
 	BATCH_LEAST = 16, /* chunks of a slab from which on a batch call pays */
 };
@@ -30,11 +31,51 @@ static struct {
 	struct tcache *tcache;
 } last_resort = {.lock = LOCK_INIT};
 
-static uint16_t room_of(unsigned class)
+/* The depot of a class: ready chunks between two threads. Many lives only. */
+static struct depot {
+	struct lock lock;
+	struct ready *ready; /* made when first needed */
+	size_t n;
+} depots[TCACHE_BINS];
+
+static uint32_t room_of(unsigned class)
 {
 	size_t room = BIN_BYTES / slot_classes.class[class].size;
 
-	return (uint16_t)min_size(max_size(room, ROOM_LEAST), ROOM_MOST);
+	return (uint32_t)min_size(max_size(room, ROOM_LEAST), ROOM_MOST);
+}
+
+/* Up to @n chunks into the depot; returns how many it took. */
+static size_t depot_put(unsigned class, const struct ready *ready, size_t n)
+{
+	struct depot *d = &depots[class];
+	size_t room = (size_t)room_of(class) * DEPOT_ROOMS;
+
+	lock_take(&d->lock);
+	if (!d->ready)
+		d->ready = meta_alloc(room * sizeof(*d->ready));
+	n = d->ready ? min_size(n, room - d->n) : 0;
+	for (size_t i = 0; i < n; i++)
+		d->ready[d->n++] = ready[i];
+	lock_drop(&d->lock);
+	return n;
+}
+
+/* Up to @n chunks out of the depot, those that came last; returns how many. */
+static size_t depot_get(unsigned class, struct ready *ready, size_t n)
+{
+	struct depot *d = &depots[class];
+
+	/* A look without the lock may be wrong, which does no harm. */
+	if (!__atomic_load_n(&d->n, __ATOMIC_RELAXED))
+		return 0;
+	lock_take(&d->lock);
+	n = min_size(n, d->n);
+	d->n -= n;
+	for (size_t i = 0; i < n; i++)
+		ready[i] = d->ready[d->n + i];
+	lock_drop(&d->lock);
+	return n;
 }
 
 /*
@@ -49,7 +90,7 @@ static bool leave_behind(struct tcache *t)
 	heir = last_resort.tcache;
 	if (!heir)
 		last_resort.tcache = t;
-	/* With one life the bin's slab goes to the arena, and what is ready of it with it. */
+	/* With one life the bin's slab goes to the arena. */
 	for (unsigned i = 0; heir && lease_lives > 1 && i < tcache_bins; i++) {
 		struct tcache_bin *from = &t->bin[i], *to = &heir->bin[i];
 
@@ -88,8 +129,10 @@ void tcache_init(void (*begin)(void), void (*end)(void))
 			class ++;
 		tcache_class[granules] = (uint8_t) class;
 	}
-	for (unsigned i = 0; i < tcache_bins; i++)
-		entries += room_of(i);
+	for (unsigned i = 0; i < tcache_bins; i++) {
+		entries += lease_lives > 1 ? room_of(i) : 0;
+		lock_reset(&depots[i].lock);
+	}
 	thread_began = begin;
 	thread_ended = end;
 	struct_bytes = sizeof(struct tcache) + entries * sizeof(struct ready);
@@ -109,6 +152,9 @@ static struct tcache *tcache_new(void)
 	}
 	stack = (struct ready *)(t + 1);
 	for (unsigned i = 0; i < tcache_bins; i++) {
+		t->bin[i].size = slot_classes.class[i].size;
+		if (lease_lives == 1)
+			continue;
 		t->bin[i].ready = stack;
 		t->bin[i].room = room_of(i);
 		t->bin[i].fill = FILL_FIRST;
@@ -147,27 +193,18 @@ uintptr_t tcache_make_ready(struct lease *l, size_t index)
 	return mte_with_tag(lease_chunk(l, index), tag);
 }
 
-/* One life a chunk: the next chunks of the bin's own slab, the lowest address on top. */
+/* One life: the bin gets a slab. */
 static size_t fill_from_slab(struct arena *arena, struct tcache_bin *bin, unsigned class)
 {
-	struct lease *l = bin->slab;
-	size_t n;
+	uint32_t first;
+	struct lease *l = arena_take_slab(arena, (uint8_t)class, &first);
 
-	if (!l) {
-		l = arena_take_slab(arena, (uint8_t) class, &bin->next);
-		if (!l)
-			return 0;
-	}
-	n = min_size(bin->fill, l->n_chunks - bin->next);
-	for (size_t i = 0; i < n; i++) {
-		size_t index = bin->next + n - 1 - i;
-
-		bin->ready[i] = (struct ready){lease_chunk(l, index), &l->life[index]};
-	}
-	bin->next += (uint32_t)n;
-	/* Once the last chunk is handed out the lease can die at any time. */
-	bin->slab = bin->next < l->n_chunks ? l : NULL;
-	return n;
+	if (!l)
+		return 0;
+	bin->next = lease_chunk(l, first);
+	bin->end = lease_chunk(l, l->n_chunks);
+	bin->life = &l->life[first];
+	return l->n_chunks - first;
 }
 
 /*
@@ -193,7 +230,26 @@ static size_t take_slots(void **slots, size_t n, const struct size_class *sc, un
 	return taken;
 }
 
-/* Many lives: whatever slots jemalloc prefers. */
+/* The next chunks of the bin's slab, the lowest address on top. */
+static size_t walk_slab(struct tcache_bin *bin)
+{
+	struct lease *l = bin->slab;
+	size_t n = min_size(bin->fill, l->n_chunks - bin->walked);
+
+	for (size_t i = 0; i < n; i++) {
+		size_t index = bin->walked + n - 1 - i;
+
+		bin->ready[i].pointer = tcache_make_ready(l, index);
+		bin->ready[i].life = &l->life[index];
+	}
+	bin->walked += (uint16_t)n;
+	/* Once the last chunk is handed out the lease can die at any time. */
+	if (bin->walked == l->n_chunks)
+		bin->slab = NULL;
+	return n;
+}
+
+/* Whatever slots jemalloc prefers. */
 static size_t fill_from_slots(
 	struct arena *arena, struct tcache_bin *bin, unsigned class, bool bound)
 {
@@ -220,44 +276,74 @@ static size_t fill_from_slots(
 	return ready;
 }
 
-bool tcache_fill(struct tcache *t, unsigned class)
+/* Many lives: what other threads left, a slab that died as a whole, or what jemalloc gives. */
+static size_t fill_ready(struct arena *arena, struct tcache_bin *bin, unsigned class, bool bound)
+{
+	size_t n = depot_get(class, bin->ready, (bin->room + 1) / 2);
+
+	if (!n && !bin->slab) {
+		bin->slab = arena_take_spare(arena, (uint8_t)class);
+		bin->walked = 0;
+	}
+	if (!n)
+		n = bin->slab ? walk_slab(bin) : fill_from_slots(arena, bin, class, bound);
+	bin->n = (uint32_t)n;
+	bin->fill = (uint16_t)min_size((size_t)bin->fill * 2, bin->room);
+	return n;
+}
+
+/* Fills an empty bin. False when memory is out. */
+static bool tcache_fill(struct tcache *t, unsigned class)
 {
 	struct tcache_bin *bin = &t->bin[class];
 	size_t n;
 
 	n = lease_lives == 1 ? fill_from_slab(t->arena, bin, class)
-	                     : fill_from_slots(t->arena, bin, class, t == tcache_self);
-	bin->n = (uint16_t)n;
-	bin->fill = (uint16_t)min_size(bin->fill * 2, bin->room);
+	                     : fill_ready(t->arena, bin, class, t == tcache_self);
 	t->begun += n;
-	t->live_bytes += (int64_t)(n * slot_classes.class[class].size);
+	t->taken_bytes += (int64_t)(n * bin->size);
 	tcache_publish(t);
 	if (unlikely(__atomic_load_n(&reclaim.due, __ATOMIC_RELAXED)))
 		reclaim_sweep();
 	return n > 0;
 }
 
-/* Gives the @n oldest chunks of a bin back to jemalloc. */
-static void give_back(struct tcache *t, unsigned class, size_t n)
+void *tcache_take(struct tcache *t, unsigned class)
 {
 	struct tcache_bin *bin = &t->bin[class];
-	size_t size = slot_classes.class[class].size;
+	void *p = tcache_pop(bin);
 
+	return p || !tcache_fill(t, class) ? p : tcache_pop(bin);
+}
+
+/* Gives chunks back to jemalloc. */
+static void give_back(const struct ready *ready, size_t n, size_t size, bool cached)
+{
 	for (size_t i = 0; i < n; i++) {
-		uintptr_t address = mte_untag(bin->ready[i].pointer);
+		uintptr_t address = mte_untag(ready[i].pointer);
 		struct lease *l = space_lease_at(address);
 
-		slot_give((char *)l->run->slots + (address - l->base), size, t == tcache_self);
+		slot_give((char *)l->run->slots + (address - l->base), size, cached);
 	}
-	bin->n -= (uint16_t)n;
+}
+
+/* Makes a bin forget its @n oldest chunks. */
+static void drop_oldest(struct tcache *t, struct tcache_bin *bin, size_t n)
+{
+	bin->n -= (uint32_t)n;
 	for (size_t i = 0; i < bin->n; i++)
 		bin->ready[i] = bin->ready[i + n];
-	t->live_bytes -= (int64_t)(n * size);
+	t->taken_bytes -= (int64_t)(n * bin->size);
 }
 
 void tcache_spill(struct tcache *t, unsigned class)
 {
-	give_back(t, class, t->bin[class].n / 2);
+	struct tcache_bin *bin = &t->bin[class];
+	size_t n = bin->n / 2;
+	size_t kept = depot_put(class, bin->ready, n);
+
+	give_back(bin->ready + kept, n - kept, bin->size, t == tcache_self);
+	drop_oldest(t, bin, n);
 	tcache_publish(t);
 }
 
@@ -268,37 +354,55 @@ void *tcache_last_resort(unsigned class)
 
 	lock_take(&last_resort.lock);
 	t = last_resort.tcache;
-	if (t && (t->bin[class].n || tcache_fill(t, class)))
-		p = tcache_pop(&t->bin[class]);
+	if (t)
+		p = tcache_take(t, class);
 	lock_drop(&last_resort.lock);
 	return p;
 }
 
-/* What a bin has ready goes back to where it can be used: its slab, or jemalloc. */
-static void flush_bin(struct tcache *t, unsigned class)
+/* The slots of a bin's slab that were not walked go back to jemalloc. */
+static void leave_slab(struct tcache_bin *bin, bool cached)
 {
-	struct tcache_bin *bin = &t->bin[class];
 	struct lease *l = bin->slab;
 
-	if (lease_lives > 1) {
-		give_back(t, class, bin->n);
+	if (!l)
 		return;
-	}
-	if (!l && bin->n)
-		l = space_lease_at(bin->ready[0].pointer);
-	t->live_bytes -= (int64_t)(bin->n * (size_t)slot_classes.class[class].size);
-	t->begun -= bin->n;
-	bin->n = 0;
 	bin->slab = NULL;
-	if (l)
-		arena_give_partial(t->arena, l);
+	for (size_t i = bin->walked; i < l->n_chunks; i++)
+		slot_give((char *)l->run->slots + i * bin->size, bin->size, cached);
+}
+
+/* What a bin has ready goes back to where it can be used: its slab, or jemalloc. */
+static void flush_bin(struct tcache *t, struct tcache_bin *bin)
+{
+	size_t left = (bin->end - bin->next) / bin->size;
+
+	give_back(bin->ready, bin->n, bin->size, t == tcache_self);
+	drop_oldest(t, bin, bin->n);
+	leave_slab(bin, t == tcache_self);
+	if (!left)
+		return;
+	t->taken_bytes -= (int64_t)(bin->end - bin->next);
+	t->begun -= left;
+	arena_give_partial(t->arena, space_lease_at(bin->next));
+	bin->next = bin->end;
 }
 
 void tcache_flush(struct tcache *t)
 {
 	for (unsigned i = 0; i < tcache_bins; i++)
-		flush_bin(t, i);
+		flush_bin(t, &t->bin[i]);
 	tcache_publish(t);
+}
+
+void tcache_trim(void)
+{
+	struct ready ready[ROOM_MOST];
+	size_t n;
+
+	for (unsigned i = 0; i < tcache_bins; i++)
+		while ((n = depot_get(i, ready, ROOM_MOST)) > 0)
+			give_back(ready, n, slot_classes.class[i].size, true);
 }
 
 void tcache_publish(struct tcache *t)
@@ -312,23 +416,29 @@ void tcache_publish(struct tcache *t)
 	add_u64(&vatalloc_stats.lives_used, begun);
 	add_u64(&vatalloc_stats.chunks_exhausted, t->dead_chunks);
 	add_u64(&vatalloc_stats.bytes_exhausted, t->dead_bytes);
-	reclaim_add_live(t->live_bytes);
+	reclaim_add_live(t->taken_bytes - (int64_t)t->dead_bytes);
 	reclaim_add_dead((int64_t)t->dead_bytes);
 	t->begun = t->dead_chunks = t->dead_bytes = 0;
-	t->live_bytes = 0;
+	t->taken_bytes = 0;
 }
 
 void tcache_fork_prepare(void)
 {
 	lock_take(&last_resort.lock);
+	for (unsigned i = 0; i < tcache_bins; i++)
+		lock_take(&depots[i].lock);
 }
 
 void tcache_fork_parent(void)
 {
+	for (unsigned i = 0; i < tcache_bins; i++)
+		lock_drop(&depots[i].lock);
 	lock_drop(&last_resort.lock);
 }
 
 void tcache_fork_child(void)
 {
+	for (unsigned i = 0; i < tcache_bins; i++)
+		lock_reset(&depots[i].lock);
 	lock_reset(&last_resort.lock);
 }

@@ -2,11 +2,13 @@
 /*
  * tcache: chunks that a thread has ready, so that the common malloc and free take no lock.
  *
- * A bin a size class holds ready chunks: their addresses with the tag of their next life, and where
- * their life byte is. malloc takes the last one; free, where the chunk has lives left, puts it
- * back. An empty bin is filled, and half of a full one given back, through the engine's slow path:
- * by batches from jemalloc, or with one life a chunk from a slab that the bin has for itself and
- * walks from end to end.
+ * With many lives a bin a size class holds ready chunks: their addresses with the tag of their next
+ * life, and where their life byte is. malloc takes the last one; free puts it back. Half of a full
+ * bin goes to the depot of its class, which all threads share, and an empty bin is filled from
+ * there, or from a slab that died as a whole and has a new lease; only what the depot has no room
+ * for, or does not have, is jemalloc's business.
+ *
+ * With one life a bin has a slab for itself, which it walks from end to end.
  *
  * The last thing a thread does is give up its tcache; it is still in use in all but the last round
  * of the destructors of pthread keys. A thread that has no tcache yet, or none any more, has
@@ -31,14 +33,22 @@ struct ready {
 };
 
 struct tcache_bin {
-	struct ready *ready; /* a stack */
-	uint16_t n;          /* in it */
-	uint16_t room;       /* it can hold */
-	uint16_t fill;       /* how many the next fill brings; doubles */
-	uint32_t next;       /* of `slab`: the first chunk not handed out */
-	struct lease *slab;  /* one life: where the bin's chunks come from, or NULL */
+	/* One life: what the slab has left; nothing when `next` is `end`. */
+	uintptr_t next; /* the next chunk */
+	uintptr_t end;
+	uint8_t *life; /* of the next chunk */
+	/* Many lives: */
+	struct ready *ready; /* a stack, */
+	uint32_t n;          /* what is in it, */
+	uint32_t room;       /* and what it can hold */
 	uint64_t ended;      /* lives that ended here and left the chunk more, not yet published */
+	struct lease *slab;  /* where it is filled from first, or NULL; */
+	uint16_t walked;     /* so many of its chunks have been */
+	uint16_t fill;       /* how many chunks the next fill brings; doubles */
+	uint32_t size;       /* bytes of a chunk */
 };
+
+static_assert(sizeof(struct tcache_bin) == 64, "a bin is found with a shift");
 
 struct tcache {
 	struct arena *arena;
@@ -46,8 +56,8 @@ struct tcache {
 	uint64_t dead_chunks; /* exhausted */
 	uint64_t dead_bytes;
 	uint64_t begun; /* lives of chunks that did not come from a bin's own frees */
-	int64_t live_bytes;
-	struct tcache_bin bin[TCACHE_BINS + 1]; /* the last is for sizes in none: ever empty */
+	int64_t taken_bytes; /* made ready, less those given back */
+	struct tcache_bin bin[CLASS_LARGE + 1]; /* one a class; those not cached have no room */
 };
 
 extern struct tcache tcache_none;
@@ -73,10 +83,10 @@ void tcache_end(void);
  */
 struct tcache *tcache_get(void);
 
-/* Fills the empty bin of a class. False when memory is out. */
-bool tcache_fill(struct tcache *t, unsigned class);
+/* A chunk of a class; a bin that is empty is filled. NULL when memory is out. */
+void *tcache_take(struct tcache *t, unsigned class);
 
-/* Gives half of a full bin back to jemalloc. */
+/* Gives half of a full bin away. */
 void tcache_spill(struct tcache *t, unsigned class);
 
 /*
@@ -87,6 +97,9 @@ void *tcache_last_resort(unsigned class);
 
 /* Gives everything back that a tcache has ready. */
 void tcache_flush(struct tcache *t);
+
+/* Gives back what the depots hold; for malloc_trim(3). */
+void tcache_trim(void);
 
 /* Puts a chunk of a lease into its current life and returns the pointer to it. */
 uintptr_t tcache_make_ready(struct lease *l, size_t index);
@@ -99,12 +112,27 @@ static inline unsigned tcache_class_of(size_t size)
 	return tcache_class[(size + MTE_GRANULE - 1) / MTE_GRANULE];
 }
 
-/* A ready chunk begins its life. */
+/* A ready chunk begins its life; NULL when the bin is empty. */
 static inline void *tcache_pop(struct tcache_bin *bin)
 {
-	struct ready *r = &bin->ready[--bin->n];
+	uintptr_t next = bin->next;
+	struct ready *r;
 
+	if (next != bin->end) {
+		bin->next = next + bin->size;
+		*bin->life++ = LIFE_LIVE;
+		/* Memory that comes round only once is in no cache. */
+		__builtin_prefetch((void *)(next + bin->size), 1);
+		if (!next)
+			__builtin_unreachable();
+		return (void *)next;
+	}
+	if (unlikely(!bin->n))
+		return NULL;
+	r = &bin->ready[--bin->n];
 	*r->life |= LIFE_LIVE;
+	if (!r->pointer)
+		__builtin_unreachable();
 	return (void *)r->pointer;
 }
 

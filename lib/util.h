@@ -12,6 +12,10 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+/* For the slow half of a function whose fast half should save no registers for it. */
+#define NOINLINE      __attribute__((noinline))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 static_assert(sizeof(void *) == 8 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	"vatalloc is for 64-bit little-endian Linux");
 
@@ -70,9 +74,9 @@ static inline uint64_t read_u64(const uint64_t *counter)
 }
 
 /*
- * A lock. Locks are taken in this order: last resort (tcache) -> jemalloc's own -> run -> arena ->
- * blocks -> history -> space -> meta. jemalloc calls back through its extent hooks, so only the
- * first may be held while it is called.
+ * A lock. Locks are taken in this order: last resort (tcache) -> depots -> jemalloc's own -> run ->
+ * arena -> blocks -> history -> space -> meta. jemalloc calls back through its extent hooks, so only
+ * the first may be held while it is called.
  */
 struct lock {
 	pthread_mutex_t mutex;
