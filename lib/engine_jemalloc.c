@@ -36,6 +36,7 @@
 
 enum {
 	SHRINK_LEAST = 2,            /* a realloc to less than 1/SHRINK_LEAST of a chunk moves it */
+	GROW_MORE_MAX = 1 << 20,     /* bytes up to which a chunk that grows again gets more room */
 	MOVE_LEAST = 2 * BLOCK_SIZE, /* bytes from which a realloc moves pages */
 	SLOTS_SHARE = 16,            /* slot space is this part of lease space */
 };
@@ -455,7 +456,7 @@ static ALWAYS_INLINE bool end_life(void *p)
 	old = l->life[index];
 	if (unlikely(!(old & LIFE_LIVE)))
 		return false;
-	ended = (uint8_t)((old & ~LIFE_LIVE) + 1);
+	ended = (uint8_t)((old & ~(LIFE_LIVE | LIFE_GROWN)) + 1);
 	if (tags_on()) {
 		unsigned start = tag_start(address, index);
 
@@ -559,9 +560,51 @@ static void *move_pages(char *p, struct lease *l, size_t size)
 	return q;
 }
 
+/*
+ * The size for a chunk that grows to @size. What grew before will grow again, and every move costs a
+ * copy to memory that is in no cache: the next one has half as much room again.
+ */
+static size_t grown_size(size_t size, size_t chunk_size, uint8_t life)
+{
+	if (!(life & LIFE_GROWN) || size > GROW_MORE_MAX)
+		return size;
+	return max_size(size, chunk_size + chunk_size / 2);
+}
+
+/* realloc() of a chunk of ours, at @p. */
+static void *resize(void *p, struct lease *l, size_t index, size_t size)
+{
+	size_t bytes = size <= tcache_max ? tcache_size_of(size) : slot_size(size, 1);
+	size_t chunk_size = l->chunk_size, to;
+	bool grows = bytes > chunk_size;
+	struct lease *grown;
+	void *q;
+
+	if (!bytes)
+		return out_of_memory();
+	if (!grows && bytes >= chunk_size / SHRINK_LEAST)
+		return p;
+	if (min_size(bytes, chunk_size) >= MOVE_LEAST) {
+		q = move_pages(p, l, size);
+		if (q)
+			return q;
+	}
+	q = grows ? engine_malloc(grown_size(size, chunk_size, l->life[index])) : NULL;
+	q = q ?: engine_malloc(size);
+	if (!q)
+		return grows ? NULL : p;
+	grown = grows ? live_chunk(q, &to) : NULL;
+	if (grown)
+		grown->life[to] |= LIFE_GROWN;
+	memcpy(q, p, min_size(chunk_size, size));
+	if (!end_life_of(p))
+		fault_bad_free(p, "realloc");
+	return q;
+}
+
 void *engine_realloc(void *p, size_t size)
 {
-	size_t index, bytes, old;
+	size_t index, old;
 	struct lease *l;
 	void *q;
 
@@ -584,23 +627,7 @@ void *engine_realloc(void *p, size_t size)
 	l = live_chunk(p, &index);
 	if (!l)
 		fault_bad_free(p, "realloc");
-	bytes = slot_size(size, 1);
-	if (!bytes)
-		return out_of_memory();
-	if (bytes <= l->chunk_size && bytes >= l->chunk_size / SHRINK_LEAST)
-		return p;
-	if (min_size(bytes, l->chunk_size) >= MOVE_LEAST) {
-		q = move_pages(p, l, size);
-		if (q)
-			return q;
-	}
-	q = engine_malloc(size);
-	if (!q)
-		return bytes <= l->chunk_size ? p : NULL;
-	memcpy(q, p, min_size(l->chunk_size, size));
-	if (!end_life_of(p))
-		fault_bad_free(p, "realloc");
-	return q;
+	return resize(p, l, index, size);
 }
 
 /* --- the rest --- */

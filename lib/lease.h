@@ -11,6 +11,7 @@
  *   LIFE_COUNT   lives that have ended, 0 to 15
  *   LIFE_LIVE    the program has it
  *   LIFE_TAGGED  its memory carries the tag of its current life
+ *   LIFE_GROWN   this life began with a realloc that grew
  *
  * The byte belongs to whoever owns the chunk (the program, or the tcache that has it ready), so it
  * needs no lock; ending a life is a compare-and-exchange, so that of two frees only one succeeds.
@@ -32,6 +33,7 @@ enum {
 	LIFE_COUNT = 0x0f,
 	LIFE_LIVE = 0x10,
 	LIFE_TAGGED = 0x20,
+	LIFE_GROWN = 0x40,
 	LIVES_MTE = TAG_STEPS,
 	LEASE_SHARED_MAX = 512 << 10, /* bytes */
 	CLASS_LARGE = 80,             /* the class of a lease with one large chunk, the last of all */

@@ -112,6 +112,12 @@ static inline unsigned tcache_class_of(size_t size)
 	return tcache_class[(size + MTE_GRANULE - 1) / MTE_GRANULE];
 }
 
+/* Bytes of the chunk for a size of up to tcache_max. */
+static inline size_t tcache_size_of(size_t size)
+{
+	return slot_classes.class[tcache_class_of(size)].size;
+}
+
 /* A ready chunk begins its life; NULL when the bin is empty. */
 static inline void *tcache_pop(struct tcache_bin *bin)
 {
