@@ -7,6 +7,8 @@
 #   make check          run every test this machine can run (VATALLOC_FULL=1: and those that take
 #                       many minutes); T=bats/010-api.bats runs one file,
 #                       ARGS='-f double' passes options to bats
+#   make bench          the same work under glibc's heap, jemalloc, others and ours, side by side;
+#                       bats/bench/module.mk says more
 #   make check-sid      build and test in a chroot of Debian sid
 #   make deb            build the Debian packages, into build/deb/; debian/module.mk says more
 #   make install        into $(DESTDIR)

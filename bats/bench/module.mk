@@ -1,0 +1,54 @@
+# The bench: the same work under glibc's heap, others', and ours.
+#
+#	make bench              every work; tables are printed, numbers are in build/bench/*.csv
+#
+#	BENCH='programs large'  groups of works, or works; BENCH=list lists them
+#	RUNS=5                  rounds; in each, every allocator runs once
+#	PEERS='NAME=/path/lib.so,VATALLOC_OPTIONS=mode=count OTHER=/path/other.so'
+#	                        more allocators; a vatalloc without options runs in both modes
+#	ALLOCATORS='address'    only these, and glibc and jemalloc
+#	VATALLOC_LIB=/path      another build of the library
+#	QUICK=1                 run times only
+#	NICE=-10                at this priority
+#
+# What only the bench needs is installed by `make bench`.
+
+DEPS_BENCH := libjemalloc2 libmimalloc-dev libgoogle-perftools-dev python3 python3-matplotlib \
+	valgrind strace nginx-light apache2-utils wrk redis-server redis-tools postgresql sqlite3 perl git
+
+BENCH_SOURCES := bats/bench/measure.c bats/bench/micro.c bats/bench/trees.c bats/bench/count.c \
+	bats/bench/factor.cc bats/bench/strings.cc
+BENCH_TOOLS := $(patsubst bats/bench/%,$(O)/bench/tools/%,$(basename $(filter-out %/count.c,$(BENCH_SOURCES)))) \
+	$(O)/bench/tools/count.so
+BENCH_FLAGS := -O2 -g -pthread -Ilib -D_GNU_SOURCE -Wall -Wextra -fno-builtin-malloc \
+	-fno-builtin-free -fno-builtin-realloc -fno-builtin-calloc -MMD -MP
+
+$(O)/bench/tools/%.so: bats/bench/%.c $(O)/flags
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(BENCH_FLAGS) -MF $@.d -shared -fPIC -o $@ $<
+
+$(O)/bench/tools/%: bats/bench/%.c $(O)/flags
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(BENCH_FLAGS) -MF $@.d -o $@ $<
+
+$(O)/bench/tools/%: bats/bench/%.cc $(O)/flags
+	$(call say,CXX,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(BENCH_FLAGS) -MF $@.d -o $@ $<
+
+-include $(BENCH_TOOLS:=.d)
+
+bench-tools: $(BENCH_TOOLS)
+	@:
+
+# A second make, as for check.
+bench:
+	$(Q)bats/setup/deps $(sort $(DEPS_BUILD)) -- $(sort $(DEPS_BENCH))
+	$(Q)$(MAKE) --no-print-directory $(if $(VATALLOC_LIB),,lib) bench-tools
+	$(Q)BENCH='$(BENCH)' RUNS='$(RUNS)' PEERS='$(PEERS)' ALLOCATORS='$(ALLOCATORS)' \
+		VATALLOC_LIB='$(VATALLOC_LIB)' QUICK='$(QUICK)' NICE='$(NICE)' \
+		bats/bench/bench $(O)/bench/tools $(O)/bench
+
+.PHONY: bench bench-tools
