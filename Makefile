@@ -235,7 +235,7 @@ $(O)/flags: FORCE
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # The parts that build things.
--include conf/module.mk systemd/module.mk bats/bench/module.mk debian/module.mk
+-include conf/module.mk systemd/module.mk bats/bench/module.mk bats/vm/module.mk debian/module.mk
 
 all: lib tests $(if $(ARCH),,$(BUILD))
 lib: $(LIB)
