@@ -202,15 +202,19 @@ says() {
 }
 
 @test "the counters count" {
-	local used exhausted
+	local used exhausted space
 	run_with_lib mode=address:stats=exit heap_info 64
 	used=$(sed -n 's/^vatalloc: lives_used //p' <<< "$stderr")
 	exhausted=$(sed -n 's/^vatalloc: bytes_exhausted //p' <<< "$stderr")
+	space=$(sed -n 's/^vatalloc: space_used //p' <<< "$stderr")
 	# 64 MiB in pieces of 1 KiB, and little else.
 	assert [ "$used" -ge 65536 ]
 	assert [ "$used" -lt 67000 ]
 	assert [ "$exhausted" -ge $((64 << 20)) ]
 	assert [ "$exhausted" -lt $((65 << 20)) ]
+	# Where in lease space it began does not matter.
+	assert [ "$space" -ge $((64 << 20)) ]
+	assert [ "$space" -lt $((96 << 20)) ]
 }
 
 @test "stats=no prints nothing" {

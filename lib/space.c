@@ -35,6 +35,7 @@ static struct {
 	struct lock lock;
 	struct meta_table entries; /* space_entry a block */
 	struct meta_table kinds;   /* enum block_kind, a byte a block */
+	size_t first;              /* where the first one was taken */
 	size_t next;               /* the first block never taken */
 	size_t scan;               /* where recycling looks next */
 	bool recycling;
@@ -118,6 +119,7 @@ int space_init(size_t most)
 	 */
 	os_random(&own.next, sizeof(own.next));
 	own.next %= max_size(min_size((most >> BLOCK_SHIFT) / 16, 1024), 1);
+	own.first = own.next;
 	own.scan = 0;
 	space.base = (uintptr_t)base;
 	space.size = most;
@@ -154,8 +156,8 @@ static int take_next(size_t n, size_t align, size_t *ret_number)
 		return -ENOMEM;
 	own.next = first + n;
 	__atomic_store_n(&space.used, own.next << BLOCK_SHIFT, __ATOMIC_RELEASE);
-	vatalloc_stats.space_used = own.next << BLOCK_SHIFT;
-	vatalloc_stats.space_left = space.size - vatalloc_stats.space_used;
+	vatalloc_stats.space_used = (own.next - own.first) << BLOCK_SHIFT;
+	vatalloc_stats.space_left = space.size - (own.next << BLOCK_SHIFT);
 	*ret_number = first;
 	return 0;
 }
