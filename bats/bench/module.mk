@@ -48,7 +48,7 @@ bench:
 	$(Q)bats/setup/deps $(sort $(DEPS_BUILD)) -- $(sort $(DEPS_BENCH))
 	$(Q)$(MAKE) --no-print-directory $(if $(VATALLOC_LIB),,lib) bench-tools
 	$(Q)BENCH='$(BENCH)' RUNS='$(RUNS)' PEERS='$(PEERS)' ALLOCATORS='$(ALLOCATORS)' \
-		VATALLOC_LIB='$(VATALLOC_LIB)' QUICK='$(QUICK)' NICE='$(NICE)' \
+		VATALLOC_LIB='$(VATALLOC_LIB)' QUICK='$(QUICK)' FULL='$(FULL)' NICE='$(NICE)' \
 		bats/bench/bench $(O)/bench/tools $(O)/bench
 
 .PHONY: bench bench-tools

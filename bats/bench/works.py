@@ -14,6 +14,8 @@ import socket
 import subprocess
 import time
 
+from report import STARTS
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -24,10 +26,9 @@ class Failed(Exception):
 class Work:
     group = None
     tree = False          # look at its children as well
-    threads = 1
-    instructions = False  # callgrind can say something about it
-    operations = None     # what it does, where that has a number
-    options = ''          # more VATALLOC_OPTIONS: a sweep
+    instructions = 0      # operations of which callgrind is to count the instructions
+    variants = ()         # VATALLOC_OPTIONS to be compared in place of other allocators: a sweep
+    full = False          # takes many minutes: only if it is asked for
     requires = ()         # programs
 
     def __init__(self, name, group):
@@ -179,7 +180,7 @@ class Nginx(Server):
 
 
 class NginxWrk(Nginx):
-    """As the paper has it: as many requests as go, so the work is per second."""
+    """As the paper has it: as many requests as go in a given time. Times are those of 100,000."""
     requires = ('nginx', 'wrk')
     seconds = 3
 
@@ -190,7 +191,7 @@ class NginxWrk(Nginx):
             raise Failed('wrk: ' + text)
         requests = number(r'(\d+) requests in', text)
         value, unit = re.search(r'99% +([\d.]+)(us|ms|s)', text).groups()
-        return {'wall': self.seconds / requests * 100000, 'requests': requests,
+        return {'wall': self.seconds / requests * 100000, 'per': 100000 / requests,
                 'throughput': number(r'^Requests/sec: +([\d.]+)', text),
                 'p99_ms': float(value) * {'us': 0.001, 'ms': 1, 's': 1000}[unit]}
 
@@ -340,21 +341,36 @@ def program(name):
 
 def all_works(tools):
     """Every work there is, in the order it is run. @tools is where our own programs are."""
-    micro, python, null = tools + '/micro', '/usr/bin/python3', '/dev/null'
+    micro, python = tools + '/micro', '/usr/bin/python3'
 
-    def loop(name, kind, times, *parameters, group='micro', threads=1, operations=None):
+    def loop(name, kind, times, *parameters, group='micro', threads=1):
         def argv(n):
             return [micro, kind, str(threads), str(n), *map(str, parameters)]
-        work = Command(name, group, argv(times), argv(max(times // 50, 1)), threads=threads,
-                       operations=times * threads, instructions=threads == 1)
-        # Twice as many, for the difference: what an operation costs without the start.
-        work.twice = argv(2 * max(times // 50, 1))
+        work = Command(name, group, argv(times), argv(times // 50))
+        if threads == 1:
+            # Twice as many, for the difference: what an operation costs without the start.
+            work.twice, work.instructions = argv(2 * (times // 50)), times // 50
         return work
 
+    def sqlite(name='sqlite', group='programs', **attributes):
+        return Command(name, group, ['sqlite3', ':memory:'], stdin=program('sqlite3.sql'),
+                       requires=('sqlite3',), **attributes)
+
+    def strings(name='strings', group='heavy', **attributes):
+        return Command(name, group, [tools + '/strings', '80000'], [tools + '/strings', '4000'],
+                       **attributes)
+
+    def sweep(work, variants):
+        work.variants, work.instructions = variants, 0
+        return work
+
+    def article(requests, connections, path, full=True):
+        size = {'/': '21', '/9': '9', '/23': '23', '/1k': '1k'}[path]
+        return Nginx('ab-%dk-%d-%s' % (requests / 1000, connections, size), 'article', full=full,
+                     requests=requests, connections=connections, path=path)
+
     works = [
-        Nginx(), Redis(), Pgbench(),
-        Command('sqlite', 'programs', ['sqlite3', ':memory:'], stdin=program('sqlite3.sql'),
-                requires=('sqlite3',)),
+        Nginx(), Redis(), Pgbench(), sqlite(),
         Command('python', 'programs', [python, program('python.py'), '80'], requires=(python,)),
         Command('perl', 'programs', ['perl', program('perl.pl'), '40'], requires=('perl',)),
         Gcc(), Git(),
@@ -362,7 +378,7 @@ def all_works(tools):
         Command('factor', 'heavy', [tools + '/factor', '10000000002200000000057'],
                 [tools + '/factor', '1000000016000000063']),
         Command('trees', 'heavy', [tools + '/trees', '16'], [tools + '/trees', '12']),
-        Command('strings', 'heavy', [tools + '/strings', '80000'], [tools + '/strings', '4000']),
+        strings(),
 
         NginxWrk('nginx-wrk', 'servers'),
         NginxIdle('nginx-idle', 'servers'),
@@ -384,8 +400,23 @@ def all_works(tools):
         loop('large', 'large', 2000),
         loop('realloc', 'realloc', 5000),
         loop('fragment', 'fragment', 300),
-        Command('start', 'micro', [micro, 'spawn', '300', '/bin/true'],
-                [micro, 'spawn', '10', '/bin/true'], operations=300),
-        Command('fork', 'micro', [micro, 'fork', '100'], [micro, 'fork', '5'], operations=100),
+        Command('start', 'micro', [micro, 'spawn', str(STARTS), '/bin/true'],
+                [micro, 'spawn', '10', '/bin/true']),
+        Command('fork', 'micro', [micro, 'fork', '100'], [micro, 'fork', '5']),
+
+        # The article measures one case, then varies each of three things.
+        article(100000, 100, '/', full=False),
+        *[article(requests, connections, path) for requests in (100000, 500000)
+          for connections in (100, 500) for path in ('/9', '/23', '/1k')],
     ]
+    for group, form, values in (
+            ('granularity', 'mode=address:granularity=%s',
+             ('auto', '4K', '16K', '64K', '256K', '1M', '2M')),
+            ('lives', 'mode=count:lives=%s', ('1', '2', '4', '8', '15'))):
+        variants = {value: form % value for value in values}
+        works += [sweep(work, variants) for work in (
+            loop(group + '-fragment', 'fragment', 300, group=group),
+            loop(group + '-random', 'random', 5000000, 4096, group=group),
+            strings(group + '-strings', group),
+            sqlite(group + '-sqlite', group))]
     return works
