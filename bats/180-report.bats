@@ -177,6 +177,18 @@ assert_no_entry() {
 	assert_reported '(use-after-free|retired-lease): read at 0x.*'
 }
 
+@test "a process is there until the journal has looked up its unit" {
+	local _
+	# On a busy computer the journal may be too late.
+	for _ in {1..5}; do
+		run_with_journal mode=address:journal=yes -- bug uaf-large
+		assert_killed SEGV
+		assert_one_entry
+		[ "$(field _SENDER)" != here ] || return 0
+	done
+	fail 'the sender is gone'
+}
+
 @test "on_fault=silent writes no entry" {
 	run_with_journal mode=address:journal=yes:on_fault=silent -- bug double-free
 	assert_killed ABRT

@@ -35,6 +35,7 @@ enum {
 	FD_ABOVE = 100, /* where the socket's number should be out of the program's way */
 	THREAD_NAME = 16,
 	BUILD_ID_MAX = 64,
+	PAUSE = 50000000, /* ns; what the journal is given to catch up */
 };
 
 static struct {
@@ -116,7 +117,7 @@ static int send_entry(const struct text *entry)
 		n = send(fd, entry->buf, entry->len, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
 			break;
-		nanosleep(&(const struct timespec){.tv_nsec = 50000000}, NULL);
+		nanosleep(&(const struct timespec){.tv_nsec = PAUSE}, NULL);
 	}
 	r = n < 0 ? -errno : 0;
 	if (new)
@@ -468,8 +469,15 @@ void report_fault(const struct report *r)
 		return;
 	prctl(PR_GET_NAME, thread);
 	write_entry(&entry, r, thread, tid);
-	if (send_entry(&entry) < 0)
+	if (send_entry(&entry) < 0) {
 		write_to_stderr(r, thread, tid);
+		return;
+	}
+	/*
+	 * The journal looks up the unit of an entry when it reads it. If the process is gone by
+	 * then, as it may be if no core is dumped, `journalctl -u` does not show the entry.
+	 */
+	nanosleep(&(const struct timespec){.tv_nsec = PAUSE}, NULL);
 }
 
 void report_space_exhausted(size_t space, bool fatal)
