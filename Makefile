@@ -3,7 +3,8 @@
 #   make                build everything for this machine, under build/
 #   make ARCH=arm64     the library and its test programs for arm64, under build/arm64/
 #   make deps           install what building and testing needs (as root)
-#   make demo           see it work: nginx under the library, and a use-after-free named
+#   make demo           see it work, on a throw-away machine: the packages are built and installed,
+#                       nginx is protected, a service that uses freed memory is stopped (as root)
 #   make check          run every test this machine can run (VATALLOC_FULL=1: and those that take
 #                       many minutes); T=bats/010-api.bats runs one file,
 #                       ARGS='-f double' passes options to bats
@@ -258,9 +259,11 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)bats/setup/check $(ARGS) $(or $(T),$(sort $(wildcard bats/*.bats)))
 
-demo: deps
-	$(Q)$(MAKE) --no-print-directory lib
-	$(Q)$(MAKE) --no-print-directory lib ARCH=arm64
+# It builds and runs everything elsewhere, so this is all it needs here.
+DEPS_DEMO := apache2-utils curl dpkg-dev mmdebstrap procps systemd-container util-linux xz-utils
+
+demo:
+	$(Q)bats/setup/deps $(sort $(DEPS_DEMO)) --
 	$(Q)bats/demo/run
 
 check-sid:
