@@ -7,7 +7,8 @@
 # DEB_BUILD_OPTIONS and DEB_BUILD_PROFILES of the environment count. Lintian looks at what comes
 # out, and any tag that is not overridden, with a reason, is a failure.
 
-DEPS_DEB := bats bats-assert bats-file bats-support build-essential debhelper dpkg-dev fakeroot lintian mmdebstrap pkgconf
+DEPS_DEB := bats bats-assert bats-file bats-support build-essential debhelper dpkg-dev fakeroot \
+	lintian mmdebstrap pkgconf
 # Where systemd says what goes where.
 DEPS_DEB += systemd$(if $(filter-out bookworm,$(shell . /etc/os-release && echo $${VERSION_CODENAME:-sid})),-dev)
 DEPS_TEST += $(DEPS_DEB) devscripts file man-db piuparts
