@@ -1,8 +1,10 @@
 # The bench: the same work under glibc's heap, others', and ours.
 #
-#	make bench              every work; tables are printed, numbers are in build/bench/*.csv
+#	make bench              tables and the bars are printed; numbers and a plot are in build/bench
 #
-#	BENCH='programs large'  groups of works, or works; BENCH=list lists them
+#	BENCH='programs large'  groups of works, or works; BENCH=list lists them. Unless told, all but
+#	                        those that take many minutes
+#	FULL=1                  those as well
 #	RUNS=5                  rounds; in each, every allocator runs once
 #	PEERS='NAME=/path/lib.so,VATALLOC_OPTIONS=mode=count OTHER=/path/other.so'
 #	                        more allocators; a vatalloc without options runs in both modes
@@ -10,12 +12,16 @@
 #	VATALLOC_LIB=/path      another build of the library
 #	QUICK=1                 run times only
 #	NICE=-10                at this priority
+#	BENCH_OUTPUT=DIRECTORY  where the numbers go
+#
+#	make bench-results      write RESULTS.md and its plot from the numbers in build/bench
 #
 # What only the bench needs is installed by `make bench`.
 
 DEPS_BENCH := libjemalloc2 libmimalloc-dev libgoogle-perftools-dev python3 python3-matplotlib \
 	valgrind strace nginx-light apache2-utils wrk redis-server redis-tools postgresql sqlite3 perl git
 
+BENCH_OUTPUT = $(O)/bench
 BENCH_SOURCES := bats/bench/measure.c bats/bench/micro.c bats/bench/trees.c bats/bench/count.c \
 	bats/bench/factor.cc bats/bench/strings.cc
 BENCH_TOOLS := $(patsubst bats/bench/%,$(O)/bench/tools/%,$(basename $(filter-out %/count.c,$(BENCH_SOURCES)))) \
@@ -49,6 +55,9 @@ bench:
 	$(Q)$(MAKE) --no-print-directory $(if $(VATALLOC_LIB),,lib) bench-tools
 	$(Q)BENCH='$(BENCH)' RUNS='$(RUNS)' PEERS='$(PEERS)' ALLOCATORS='$(ALLOCATORS)' \
 		VATALLOC_LIB='$(VATALLOC_LIB)' QUICK='$(QUICK)' FULL='$(FULL)' NICE='$(NICE)' \
-		bats/bench/bench $(O)/bench/tools $(O)/bench
+		bats/bench/bench $(O)/bench/tools $(BENCH_OUTPUT)
 
-.PHONY: bench bench-tools
+bench-results:
+	$(Q)bats/bench/results $(BENCH_OUTPUT) bats/bench
+
+.PHONY: bench bench-tools bench-results

@@ -62,6 +62,7 @@ def mean(ratios):
 
 
 def cell(ratios):
+    """The median, the least and the greatest."""
     if not ratios:
         return '-'
     if len(ratios) == 1:
@@ -193,7 +194,7 @@ def bars(results):
     return table(['bar', 'allocator', 'limit', 'measured', 'least..greatest', 'of the fastest', ''], rows)
 
 
-def text(results):
+def tables(results):
     parts = []
 
     def part(title, *tables):
@@ -227,5 +228,10 @@ def text(results):
         part('%s: instructions' % group,
              value_table(results, works, 'instructions an operation', 'instructions', amount,
                          'instructions'))
-    part('Bars', bars(results))
     return '\n'.join(parts)
+
+
+def text(results):
+    """What `make bench` prints: the bars last, where one sees them."""
+    last = bars(results)
+    return tables(results) + ('\n## Bars\n\n' + last if last else '')

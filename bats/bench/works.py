@@ -411,7 +411,7 @@ def all_works(tools):
     ]
     for group, form, values in (
             ('granularity', 'mode=address:granularity=%s',
-             ('auto', '4K', '16K', '64K', '256K', '1M', '2M')),
+             ('4K', '16K', '64K', '256K', '1M', '2M', 'auto')),
             ('lives', 'mode=count:lives=%s', ('1', '2', '4', '8', '15'))):
         variants = {value: form % value for value in values}
         works += [sweep(work, variants) for work in (
