@@ -79,6 +79,10 @@ load cases
 	passes "$WITHOUT_TAGS" api_realloc steps
 }
 
+@test "a buffer that realloc grows again and again is moved seldom" {
+	passes "$WITHOUT_TAGS" api_realloc growth
+}
+
 @test "realloc grows to 5 GiB and shrinks again, every page arrives" {
 	passes "$WITHOUT_TAGS" api_realloc huge
 }

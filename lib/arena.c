@@ -200,7 +200,7 @@ static struct lease *lease_paced(struct arena *arena, uint8_t class)
 	struct size_class sc = slot_classes.class[class];
 	struct pace *pace = &arena->pace[class];
 	size_t bytes = lease_least(sc.size), wanted, since;
-	enum block_speed speed = BLOCK_SLOW;
+	enum block_sort sort = BLOCK_SLOW;
 	struct lease *l;
 
 	if (pace->bytes) {
@@ -208,11 +208,11 @@ static struct lease *lease_paced(struct arena *arena, uint8_t class)
 		wanted = (size_t)pace->bytes * ARENA_PACE / since;
 		wanted = min_size(min_size(wanted, 2 * (size_t)pace->bytes), ARENA_LEASE_MAX);
 		bytes = max_size(bytes, round_down(wanted, LEASE_PAGE));
-		speed = since <= ARENA_FAST ? BLOCK_FAST : BLOCK_SLOW;
+		sort = since <= ARENA_FAST ? BLOCK_FAST : BLOCK_SLOW;
 	}
 	sc.slab = (uint32_t)bytes;
 	sc.n_chunks = (uint32_t)(bytes / sc.size);
-	l = lease_new(arena, &sc, class, speed);
+	l = lease_new(arena, &sc, class, sort);
 	if (l)
 		*pace = (struct pace){.bytes = sc.slab, .leased_at = arena->leased - sc.slab};
 	return l;

@@ -27,7 +27,8 @@ enum {
 struct arena {
 	struct lock lock;
 	unsigned slot_arena;               /* jemalloc's number */
-	struct block *open[BLOCK_SPEEDS]; /* the blocks that the next leases come from */
+	struct block *open[BLOCK_SORTS]; /* the blocks that the next leases come from */
+	bool had[BLOCK_SORTS];           /* whether there has been one */
 	struct lease *partial[SLOT_CLASSES];
 	struct run *spare[SLOT_CLASSES];
 	uint32_t n_spare[SLOT_CLASSES];
@@ -62,11 +63,12 @@ void arena_park(struct arena *arena, struct lease *l);
 /*
  * For one life: a lease with chunks never handed out and the index of the first, or NULL.
  *
- * The slots of its run are all held and none is looked at, so a lease need not be as long as the slab.
- * What a lease costs should be shared by many chunks, but one that is in use for long keeps the block
- * it is in, where all others may have died. So a class gets long leases if it uses them up fast: each
- * is as long as the class is expected to need while the arena leases ARENA_PACE bytes. Those of
- * classes that take longer than ARENA_FAST for a lease are among themselves, in slow blocks.
+ * The slots of its run are all held and none is looked at, so a lease need not be as long as the
+ * slab. What a lease costs should be shared by many chunks, but one that is in use for long keeps
+ * the block it is in, where all others may have died. So a class gets long leases if it uses them
+ * up fast: each is as long as the class is expected to need while the arena leases ARENA_PACE
+ * bytes. Those of classes that take longer than ARENA_FAST for a lease are among themselves, in
+ * slow blocks.
  */
 struct lease *arena_take_slab(struct arena *arena, uint8_t class, uint32_t *ret_next);
 

@@ -9,7 +9,8 @@
 #include "reclaim.h"
 
 enum {
-	OPEN_STEP = 256 << 10,     /* bytes of an arena's first block opened at a time */
+	OPEN_STEP = 256 << 10,     /* bytes of a small block opened at a time, */
+	POPULATE_STEP = 64 << 10,  /* and faulted in */
 	WORTH_A_SWEEP = 512 << 10, /* bytes */
 };
 
@@ -114,14 +115,15 @@ void block_visit_all(block_visitor *fn, size_t least)
 	lock_drop(&blocks.lock);
 }
 
-static struct block *block_new(size_t number, size_t open, bool dirty)
+static struct block *block_new(size_t number, bool small, bool dirty)
 {
 	struct block *b = meta_alloc(sizeof(*b));
 
 	if (!b)
 		return NULL;
 	b->number = (uint32_t)number;
-	b->open = (uint32_t)open;
+	b->small = small;
+	b->open = small ? 0 : BLOCK_SIZE;
 	b->dirty = dirty;
 	if (reclaim.units) {
 		b->unit_exhausted = meta_alloc(reclaim.units * sizeof(*b->unit_exhausted));
@@ -142,7 +144,7 @@ static void block_die(struct block *b)
 	list_remove(b);
 	for (size_t i = 0; i < BLOCK_PAGES / 64; i++)
 		released += (size_t)__builtin_popcountl(b->released[i]) << LEASE_PAGE_SHIFT;
-	space_retire(b->number, 1, released == 0 && b->open == BLOCK_SIZE);
+	space_retire(b->number, 1, released == 0 && !b->small);
 	reclaim_add_dead(-(int64_t)(BLOCK_SIZE - released));
 	history_drop_block(b);
 	if (b->unit_exhausted)
@@ -183,39 +185,53 @@ void block_close(struct block *b)
 	waste(b, used, BLOCK_SIZE - used);
 }
 
-static int open_next(struct arena *arena, enum block_speed speed)
+static int open_next(struct arena *arena, enum block_sort sort)
 {
-	bool slow = speed == BLOCK_SLOW, dirty = false;
+	/* Perhaps little will be used of the first. */
+	bool small = sort == BLOCK_SLOW || !arena->had[sort], dirty = false;
 	struct block *b;
 	size_t number;
 	int r;
 
-	r = space_take(1, 1, slow ? SPACE_SMALL : SPACE_HUGE, &number, &dirty);
+	r = space_take(1, 1, small ? SPACE_SMALL : SPACE_HUGE, &number, &dirty);
 	if (r < 0)
 		return r;
-	b = block_new(number, slow ? 0 : BLOCK_SIZE, dirty);
+	b = block_new(number, small, dirty);
 	if (!b) {
 		space_retire(number, 1, false);
 		return -ENOMEM;
 	}
-	arena->open[speed] = b;
+	arena->open[sort] = b;
+	arena->had[sort] = true;
 	reclaim_consider();
 	return 0;
 }
 
-/* Opens what a slow block needs to be usable up to @end bytes. */
+/*
+ * Makes the next bytes of a small block usable, up to @end. What small leases will soon use is
+ * faulted in at once; of a longer one nobody knows.
+ */
 static int open_up_to(struct block *b, size_t end)
 {
-	size_t open;
+	size_t open = min_size(round_up(end, OPEN_STEP), BLOCK_SIZE);
+	size_t populate = round_up(end, POPULATE_STEP);
+	char *base = (char *)space_block_address(b->number);
 	int r;
 
-	if (likely(end <= b->open))
+	if (!b->small)
 		return 0;
-	open = min_size(round_up(end, OPEN_STEP), BLOCK_SIZE);
-	r = os_open((void *)(space_block_address(b->number) + b->open), open - b->open, OS_LEASE);
-	if (r == 0)
+	if (end > b->open) {
+		r = os_open(base + b->open, open - b->open, OS_LEASE);
+		if (r < 0)
+			return r;
 		b->open = (uint32_t)open;
-	return r;
+	}
+	if (end > b->populated) {
+		if (end - b->used <= POPULATE_STEP)
+			os_populate(base + b->populated, populate - b->populated);
+		b->populated = (uint32_t)populate;
+	}
+	return 0;
 }
 
 static bool fits(const struct block *b, size_t bytes, size_t align)
@@ -223,35 +239,33 @@ static bool fits(const struct block *b, size_t bytes, size_t align)
 	return b && round_up(b->used, align) + bytes <= BLOCK_SIZE;
 }
 
-/* The speed of the open block that serves leases of @speed. */
-static enum block_speed speed_now(
-	const struct arena *arena, enum block_speed speed, size_t bytes, size_t align)
+/* The sort of the open block that serves leases of @sort: the first block all, while it lasts. */
+static enum block_sort sort_now(
+	const struct arena *arena, enum block_sort sort, size_t bytes, size_t align)
 {
-	/* The first block serves all, while it lasts. */
-	if (!arena->open[BLOCK_FAST] && arena->leased < BLOCK_SIZE)
-		return !arena->open[BLOCK_SLOW] || fits(arena->open[BLOCK_SLOW], bytes, align)
-		               ? BLOCK_SLOW
-		               : speed;
-	return speed;
+	const struct block *first = arena->open[BLOCK_SLOW];
+	bool lasts = arena->leased < BLOCK_SIZE && (!first || fits(first, bytes, align));
+
+	return lasts ? BLOCK_SLOW : sort;
 }
 
-int block_take(struct arena *arena, enum block_speed speed, size_t bytes, size_t align,
+int block_take(struct arena *arena, enum block_sort sort, size_t bytes, size_t align,
 	uintptr_t *ret_address, bool *ret_dirty)
 {
 	struct block *b;
 	size_t offset;
 	int r;
 
-	speed = speed_now(arena, speed, bytes, align);
-	b = arena->open[speed];
+	sort = sort_now(arena, sort, bytes, align);
+	b = arena->open[sort];
 	if (!fits(b, bytes, align)) {
-		arena->open[speed] = NULL;
+		arena->open[sort] = NULL;
 		if (b)
 			block_close(b);
-		r = open_next(arena, speed);
+		r = open_next(arena, sort);
 		if (r < 0)
 			return r;
-		b = arena->open[speed];
+		b = arena->open[sort];
 	}
 	offset = round_up(b->used, align);
 	r = open_up_to(b, offset + bytes);
@@ -265,15 +279,15 @@ int block_take(struct arena *arena, enum block_speed speed, size_t bytes, size_t
 	/* A full block can die at any time from now on. */
 	if (b->used == BLOCK_SIZE) {
 		b->closed = true;
-		arena->open[speed] = NULL;
+		arena->open[sort] = NULL;
 	}
 	return 0;
 }
 
 int block_adopt(struct arena *arena, size_t number, size_t used, bool dirty, struct lease *lease)
 {
-	struct block *b = block_new(number, BLOCK_SIZE, dirty);
-	struct block *other = arena->open[BLOCK_FAST];
+	struct block *b = block_new(number, false, dirty);
+	struct block *other = arena->open[BLOCK_LARGE];
 
 	if (!b)
 		return -ENOMEM;
@@ -287,7 +301,7 @@ int block_adopt(struct arena *arena, size_t number, size_t used, bool dirty, str
 	if (other && other->used <= used)
 		other = b;
 	else
-		arena->open[BLOCK_FAST] = b;
+		arena->open[BLOCK_LARGE] = b;
 	if (other)
 		block_close(other);
 	return 0;

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * block: 2 MiB of lease space that small leases share, filled from the front (struct block is in
- * space.h, whose table points to it). An arena has two of them open, for leases that will soon be used
- * up and for those that will not: one slow lease would keep a block of fast ones.
+ * block: 2 MiB of lease space that leases share, filled from the front (struct block is in space.h,
+ * whose table points to it).
+ *
+ * One long-lived lease keeps a whole block, so an arena has a block open for each sort of lease:
+ *
+ *   BLOCK_FAST   small chunks of a class that uses its leases up fast
+ *   BLOCK_SLOW   those of a class that does not (arena.h)
+ *   BLOCK_LARGE  large chunks, and the tails of larger ones
  *
  * `dead` counts the bytes that will never be used again: dead leases, gaps and the unused tail of a
  * closed block. At 2 MiB the block is dead: it is retired, and its tables and those of its leases
- * are freed. A slow block is opened in small steps, and the first one of an arena serves fast leases
- * too, so that a small daemon stays small; fast blocks are huge pages.
+ * are freed.
+ *
+ * So that a small daemon stays small, the first block of an arena serves all sorts, and it, the
+ * first of the others and all slow blocks are small: opened in steps, with small pages. The others
+ * are huge pages.
  *
  * A block that has gained another WORTH_A_SWEEP dead bytes queues up for reclaim's next sweep, so
  * that a sweep need not look at blocks where nothing died.
@@ -21,10 +29,10 @@ struct arena;
 
 /*
  * Takes @bytes (a multiple of LEASE_PAGE) at a multiple of @align from the arena's open block of
- * @speed, and opens a new block where they don't fit. The caller holds the arena's lock.
+ * @sort, and opens a new block where they don't fit. The caller holds the arena's lock.
  * @ret_address is theirs; @ret_dirty says whether it may not be zeroes. -ENOMEM.
  */
-int block_take(struct arena *arena, enum block_speed speed, size_t bytes, size_t align,
+int block_take(struct arena *arena, enum block_sort sort, size_t bytes, size_t align,
 	uintptr_t *ret_address, bool *ret_dirty);
 
 /*
@@ -44,8 +52,8 @@ void block_close(struct block *b);
 
 /*
  * Calls @fn for a block, which cannot die meanwhile, and returns what it returns; -ENOENT when
- * there is none. block_visit_worthy: the one that queued up first, which goes back to the end of the
- * queue on -EAGAIN. block_visit_next: the one after that of the last call, in a circle.
+ * there is none. block_visit_worthy: the one that queued up first, which goes back to the end of
+ * the queue on -EAGAIN. block_visit_next: the one after that of the last call, in a circle.
  */
 typedef int block_visitor(struct block *b, size_t least);
 int block_visit_worthy(block_visitor *fn, size_t least);

@@ -2,10 +2,12 @@
 /*
  * engine jemalloc (Vatalloc-j): jemalloc decides which slot, vatalloc decides which address.
  *
- *   malloc  slot -> run -> lease, bound if there is none -> address, with the tag of the current
- * life free    address -> lease -> chunk; its life ends. With lives left the chunk is tagged for
- * the next one and made ready again; exhausted it is withheld, and when every chunk of the lease
- * is, the lease is retired and its run's slots are free for another.
+ * malloc: slot -> run -> lease, bound if there is none -> address, with the tag of the current
+ * life.
+ *
+ * free: address -> lease -> chunk; its life ends. With lives left the chunk is tagged for the next
+ * one and made ready again; exhausted it is withheld, and when every chunk of the lease is, the
+ * lease is retired and its run's slots are free for another.
  */
 #include "engine.h"
 
@@ -325,8 +327,8 @@ void *engine_memalign(size_t align, size_t size)
 /* --- the end of a life --- */
 
 /*
- * What follows is written so that the common free calls nothing: each rare case is the last call of a
- * function, and returns true for it.
+ * What follows is written so that the common free calls nothing: each rare case is the last call of
+ * a function, and returns true for it.
  */
 
 /* The last chunk of a lease is exhausted: its addresses are history, its run's slots are free. */
@@ -561,8 +563,8 @@ static void *move_pages(char *p, struct lease *l, size_t size)
 }
 
 /*
- * The size for a chunk that grows to @size. What grew before will grow again, and every move costs a
- * copy to memory that is in no cache: the next one has half as much room again.
+ * The size for a chunk that grows to @size. What grew before will grow again, and every move costs
+ * a copy to memory that is in no cache: the next one has half as much room again.
  */
 static size_t grown_size(size_t size, size_t chunk_size, uint8_t life)
 {

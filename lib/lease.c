@@ -45,7 +45,7 @@ static void lease_free(struct lease *l)
 }
 
 struct lease *lease_new(
-	struct arena *arena, const struct size_class *sc, uint8_t class, enum block_speed speed)
+	struct arena *arena, const struct size_class *sc, uint8_t class, enum block_sort sort)
 {
 	struct lease *l = lease_alloc(sc->n_chunks, sc->size, class);
 	size_t align = max_size(LEASE_PAGE, sc->size & -(size_t)sc->size);
@@ -55,7 +55,7 @@ struct lease *lease_new(
 		return NULL;
 	l->inverse = sc->inverse;
 	l->bytes = sc->slab;
-	if (block_take(arena, speed, l->bytes, align, &l->start, &dirty) < 0) {
+	if (block_take(arena, sort, l->bytes, align, &l->start, &dirty) < 0) {
 		lease_free(l);
 		return NULL;
 	}
@@ -113,7 +113,7 @@ struct lease *lease_new_large(
 	if (l->bytes > LEASE_SHARED_MAX || align > LEASE_SHARED_MAX || fresh) {
 		r = take_blocks(arena, l, align, fresh);
 	} else {
-		r = block_take(arena, BLOCK_FAST, l->bytes, max_size(align, LEASE_PAGE), &l->start,
+		r = block_take(arena, BLOCK_LARGE, l->bytes, max_size(align, LEASE_PAGE), &l->start,
 			&dirty);
 		if (r == 0) {
 			l->zeroed = !dirty;

@@ -80,18 +80,17 @@ struct size_class {
 extern uint8_t lease_lives;
 
 /*
- * A new lease for a slab, in a block of @speed (block.h). The caller holds the lock of @arena. NULL
+ * A new lease for a slab, in a block of @sort (block.h). The caller holds the lock of @arena. NULL
  * when memory or lease space is out.
  */
 struct lease *lease_new(struct arena *arena, const struct size_class *sc, uint8_t class,
-	enum block_speed speed);
+	enum block_sort sort);
 
 /*
  * A new lease for one large chunk of @size bytes (a multiple of the page) at a multiple of @align.
- * An
- * @align of no more than a cache line leaves the place in the page to chance, or to @offset (bytes
- * into the page) unless that is LEASE_ANY_OFFSET; @fresh asks for untouched pages. The caller holds
- * the lock of @arena. NULL as above.
+ * An @align of no more than a cache line leaves the place in the page to chance, or to @offset
+ * (bytes into the page) unless that is LEASE_ANY_OFFSET; @fresh asks for untouched pages. The
+ * caller holds the lock of @arena. NULL as above.
  */
 struct lease *lease_new_large(
 	struct arena *arena, size_t size, size_t align, size_t offset, bool fresh);

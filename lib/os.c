@@ -174,6 +174,13 @@ void os_want_huge(void *addr, size_t len)
 	madvise(addr, len, MADV_HUGEPAGE);
 }
 
+void os_populate(void *addr, size_t len)
+{
+	KEEP_ERRNO;
+
+	madvise(addr, len, MADV_POPULATE_WRITE);
+}
+
 int os_retire(void *addr, size_t len, enum os_use use)
 {
 	KEEP_ERRNO;

@@ -9,11 +9,11 @@
 #include "stats.h"
 
 enum {
-	DEAD_FLOOR = 12 << 20,  /* bytes: below this no sweep pays */
+	DEAD_FLOOR = 6 << 20,  /* bytes: below this no sweep pays */
 	PARKED_FLOOR = 8 << 20, /* bytes of parked memory that may always stay */
 	LONG_PIECE = 64 << 10,  /* bytes released at a time while memory is not short */
-	YOUNG_BLOCKS = 8,       /* the age of a block up to which it is not swept, and */
-	QUEUE_LOOKS = 64,       /* blocks of the queue looked at in a sweep */
+	YOUNG_BLOCKS = 4,       /* age up to which a block is not swept, and a share of the heap */
+	QUEUE_LOOKS = 64,       /* blocks of the queue looked at in one sweep */
 	TURN_BLOCKS = 16,       /* blocks swept page by page for each block opened, */
 	TURN_LOOKS = 1024,      /* and looked at for whether they should be */
 };
@@ -153,8 +153,9 @@ static int64_t share_of_live(void)
 }
 
 /*
- * Whether a block is old enough to be swept. A younger one may well die as a whole soon, and a block
- * of which a piece was released cannot pass its pages on: new ones cost more than the sweep gains.
+ * Whether a block is old enough to be swept. A younger one may well die as a whole soon, and a
+ * block of which a piece was released cannot pass its pages on: new ones cost more than the sweep
+ * gains.
  */
 static bool is_settled(const struct block *b)
 {

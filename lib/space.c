@@ -11,7 +11,7 @@
 
 enum {
 	READY_MAX = 64,  /* blocks that wait in `ready` at most, within these: */
-	READY_LEAST = 4, /* blocks, and */
+	READY_LEAST = 2, /* blocks, and */
 	READY_SHARE = 8, /* the part of the live heap that they may be as large as */
 	FEW_VMAS = 1500, /* that any process may have */
 };

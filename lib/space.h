@@ -36,8 +36,8 @@ enum {
 	BLOCK_PAGES = BLOCK_SIZE / LEASE_PAGE,
 };
 
-/* How soon the leases that share a block are used up; see block.h. */
-enum block_speed { BLOCK_SLOW, BLOCK_FAST, BLOCK_SPEEDS };
+/* Which leases share a block; see block.h. */
+enum block_sort { BLOCK_SLOW, BLOCK_FAST, BLOCK_LARGE, BLOCK_SORTS };
 
 /* What the space table knows of a block that leases share; see block.h. */
 struct block {
@@ -45,12 +45,14 @@ struct block {
 	uint32_t number;                     /* place in lease space */
 	uint32_t used;                       /* bytes leased, from the front */
 	uint32_t open;                       /* bytes opened, from the front */
+	uint32_t populated;                  /* of a small block: bytes faulted in, from the front */
 	uint32_t dead;                       /* bytes of dead leases and of what was never leased */
 	bool dirty;                          /* its pages were in use before: not zeroes */
 	bool closed;                         /* nothing more is leased from it */
+	bool small;                          /* its pages are; else they are one huge page */
 	uint64_t released[BLOCK_PAGES / 64]; /* pages given back, one bit each */
 	uint32_t *unit_exhausted;            /* exhausted bytes of each unit, or NULL: reclaim.h */
-	struct block *prev, *next;           /* all blocks of this sort, oldest first */
+	struct block *prev, *next;           /* all shared blocks, oldest first */
 	struct block *next_worthy;           /* the queue of blocks worth a sweep, see block.h */
 	bool worthy;                         /* in that queue */
 	uint32_t swept_dead;                 /* `dead` when it was last swept page by page */

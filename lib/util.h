@@ -75,8 +75,8 @@ static inline uint64_t read_u64(const uint64_t *counter)
 
 /*
  * A lock. Locks are taken in this order: last resort (tcache) -> depots -> jemalloc's own -> run ->
- * arena -> blocks -> history -> space -> meta. jemalloc calls back through its extent hooks, so only
- * the first may be held while it is called.
+ * arena -> blocks -> history -> space -> meta. jemalloc calls back through its extent hooks, so
+ * only the first may be held while it is called.
  */
 struct lock {
 	pthread_mutex_t mutex;

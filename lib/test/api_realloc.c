@@ -222,11 +222,36 @@ static void array_overflow(void)
 	free(p);
 }
 
+/*
+ * A buffer that grows by eighths passes some 30 size classes to 1 MiB; with half as much again at each
+ * move but the first it is in 20 places at most. The first growth gets no more than was asked for.
+ */
+static void growth(void)
+{
+	size_t size = 16, moves = 0;
+	char *p = hide(malloc(size)), *q;
+
+	CHECK(p);
+	q = hide(realloc(p, 1000));
+	CHECK(malloc_usable_size(q) < 1500, "room for %zu of 1000 bytes", malloc_usable_size(q));
+	fill(q, 1000, 1);
+	for (size = 1000; size < MIB; size += size / 8) {
+		p = hide(realloc(q, size));
+		CHECK(p);
+		CHECK(first_changed(p, 1000, 1) == 1000);
+		moves += p != q;
+		q = p;
+	}
+	CHECK(moves <= 20, "%zu moves", moves);
+	free(q);
+}
+
 static const struct check_case cases[] = {
 	{"null-is-malloc", null_is_malloc},
 	{"zero-frees", zero_frees},
 	{"contents", contents},
 	{"steps", steps},
+	{"growth", growth},
 	{"huge", huge},
 	{"huge-interleaved", huge_interleaved},
 	{"failure-keeps", failure_keeps},
