@@ -138,7 +138,11 @@ machine_start() {
 			machine_cores_off
 			return 1
 		fi
-		init=$(pgrep -P "$nspawn") && [[ -S /proc/$init/root/run/systemd/private ]] && break
+		for init in $(pgrep -P "$nspawn"); do
+			# Not a process that prepares the machine, and sees this computer's own systemd.
+			grep -q '^NSpid:.*	1$' "/proc/$init/status" &&
+				[[ -S /proc/$init/root/run/systemd/private ]] && break 2
+		done 2>/dev/null
 		sleep .05
 	done
 	echo "$init" >"$state/init"
