@@ -245,6 +245,20 @@ not_enabled() {
 	each not_enabled
 }
 
+mistyped() {
+	run inside systemctl enable --now vatalloc@ngnix
+	assert_failure
+	run inside journalctl --no-pager -o cat -u vatalloc@ngnix
+	assert_output --partial 'there is no ngnix.service'
+	refute_output --partial 'not enabled'
+	inside systemctl disable vatalloc@ngnix
+	inside systemctl reset-failed
+}
+
+@test "enabled for a service that is not there it says so" {
+	each mistyped
+}
+
 static_program() {
 	local before
 	unit static <<< $'[Service]\nExecStart=/usr/bin/vatalloc-static'
