@@ -6,7 +6,7 @@ load helpers
 
 setup() {
 	requires python3 nm
-	[ -e "$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .*=> //p' | head -n 1)" ] ||
+	[ -e "$(/sbin/ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .*=> //p' | head -n 1)" ] ||
 		skip 'no libjemalloc2'
 	cd "$VATALLOC_SOURCE"
 	out=$BATS_TEST_TMPDIR/out

@@ -98,7 +98,8 @@ class Server(Work):
     def wait_until_ready(self, place, process):
         for _ in range(3000):
             if process.poll() is not None:
-                raise Failed('%s does not start: %s' % (self.name, tail(place, 'output')))
+                raise Failed('%s does not start, status %d: %s' %
+                             (self.name, process.returncode, tail(place, 'output')))
             if self.ready(place):
                 return
             time.sleep(0.01)
