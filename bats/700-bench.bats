@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The bench is honest: what it says it measured, it measured. No test looks at how long a thing took.
+# The bench is honest: what it says it measured, it measured. No test looks at how long it took.
 
 load helpers
 
@@ -15,11 +15,11 @@ setup() {
 
 # What is not installed is left out: tests install nothing.
 bench() {
-	run --separate-stderr env -u MAKEFLAGS -u VATALLOC_LIB make --no-print-directory bench DEPS_BENCH= \
-		BENCH_OUTPUT="$out" "$@"
+	run --separate-stderr env -u MAKEFLAGS -u VATALLOC_LIB \
+		make --no-print-directory bench DEPS_BENCH= BENCH_OUTPUT="$out" "$@"
 }
 
-# A heap of our own that shows who uses it: libc's, and the maps of each process that starts with it.
+# A heap of our own that shows who uses it: libc's, and the maps of each process that has it.
 make_peer() {
 	cat > "$BATS_TEST_TMPDIR/peer.c" <<-'END'
 		#include <stdio.h>
@@ -157,7 +157,7 @@ os._exit(0)'
 	assert [ "$bytes" -lt 12900000 ]
 }
 
-# judged COUNT-SECONDS: the bar for count mode, jemalloc having taken a second in each of two rounds.
+# judged COUNT-SECONDS: the bar for count mode, jemalloc having taken a second in each round.
 judged() {
 	python3 -B - "$1" <<-'END'
 		import sys

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """allocators: what is preloaded under the programs that are measured.
 
-An allocator is a library and an environment. Its role says which of the bars are for it: `address` and
-`count` are vatalloc's modes, `peer` is anything else. What is not of the system is copied into the
-directory of this run first: if it is built anew meanwhile, that does not change what is measured, and
-servers that give up root can read it.
+An allocator is a library and an environment. Its role says which of the bars are for it: `address`
+and `count` are vatalloc's modes, `peer` is anything else. What is not of the system is copied into
+the directory of this run first: if it is built anew meanwhile, that does not change what is
+measured, and servers that give up root can read it.
 """
 import os
 import platform
@@ -40,7 +40,8 @@ class Allocator:
 
 def stats_offset(library):
     """Where vatalloc's counters are, or None: then it is not vatalloc."""
-    symbols = subprocess.run(['nm', '-D', '--defined-only', library], capture_output=True, text=True)
+    symbols = subprocess.run(['nm', '-D', '--defined-only', library], capture_output=True,
+                             text=True)
     match = re.search(r'^([0-9a-f]+) \w vatalloc_stats$', symbols.stdout, re.M)
     return int(match[1], 16) if match else None
 
@@ -62,7 +63,7 @@ def vatalloc(prefix, library, options='mode={}'):
 
 
 def peer(text):
-    """NAME=/path/lib.so[,VARIABLE=VALUE...]; a vatalloc without options is measured in both modes."""
+    """NAME=/path/lib.so[,VARIABLE=VALUE...]; a vatalloc without options: in both modes."""
     name, _, rest = text.partition('=')
     library, *pairs = rest.split(',')
     if not re.fullmatch(r'[A-Za-z0-9_.+-]+', name) or not library:
@@ -88,7 +89,7 @@ def peer(text):
 
 
 def all_allocators(library, peers, wanted):
-    """Those of Debian, vatalloc in its modes, and peers; glibc and jemalloc always, to compare with."""
+    """Debian's, vatalloc in its modes, and peers; glibc and jemalloc always, to compare with."""
     found = []
     # libc in front of itself changes nothing but for programs that are linked with another heap.
     for name, soname in (('glibc', 'libc.so.6'), ('jemalloc', 'libjemalloc.so.2'),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// factor N...: prime factors by Pollard's rho, on whole numbers of any length. Each operation makes a
-// new number on the heap, as the number types of most languages do, and few live longer than a line.
+// factor N...: prime factors by Pollard's rho, on whole numbers of any length. Each operation makes
+// a new number on the heap, as in most languages that have them, and few live longer than a line.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -14,7 +14,9 @@ namespace
 
 // Limbs of 32 bits, the least first, no zero on top; never changed once made.
 struct Limbs {
-	explicit Limbs(size_t n) : limb(n) {}
+	explicit Limbs(size_t n) : limb(n)
+	{
+	}
 	std::vector<uint32_t> limb;
 };
 
@@ -103,11 +105,11 @@ Number remainder(const Number &a, const Number &b, Number *quotient = nullptr)
 	auto u = std::make_unique<Limbs>(a->limb.size() + 1);
 	auto v = std::make_unique<Limbs>(n);
 	for (size_t i = 0; i < n; i++)
-		v->limb[i] = b->limb[i] << shift |
-			     (i && shift ? b->limb[i - 1] >> (32 - shift) : 0);
+		v->limb[i] =
+			b->limb[i] << shift | (i && shift ? b->limb[i - 1] >> (32 - shift) : 0);
 	for (size_t i = 0; i <= a->limb.size(); i++)
 		u->limb[i] = (i < a->limb.size() ? a->limb[i] << shift : 0) |
-			     (i && shift ? a->limb[i - 1] >> (32 - shift) : 0);
+		             (i && shift ? a->limb[i - 1] >> (32 - shift) : 0);
 	for (size_t j = a->limb.size() - n + 1; j-- > 0;) {
 		uint64_t top = (uint64_t)u->limb[j + n] << 32 | u->limb[j + n - 1];
 		uint64_t guess = top / v->limb[n - 1], rest = top % v->limb[n - 1];
@@ -144,7 +146,7 @@ Number remainder(const Number &a, const Number &b, Number *quotient = nullptr)
 	auto r = std::make_unique<Limbs>(n);
 	for (size_t i = 0; i < n; i++)
 		r->limb[i] = u->limb[i] >> shift |
-			     (shift ? (uint32_t)((uint64_t)u->limb[i + 1] << (32 - shift)) : 0);
+		             (shift ? (uint32_t)((uint64_t)u->limb[i + 1] << (32 - shift)) : 0);
 	if (quotient)
 		*quotient = trimmed(std::move(q));
 	return trimmed(std::move(r));

@@ -5,9 +5,9 @@
  *	measure -o FILE [-l LIBRARY [-s OFFSET]] [-c CPU,CPU] [-u UID:GID] [-t] [-E NAME=VALUE]...
  *		[--] PROGRAM [ARGUMENT...]
  *
- * Writes "name value" lines to FILE when PROGRAM has ended; the status is PROGRAM's. The program is
- * not slowed down: it is traced, but stops once only, when it is about to exit and its memory is still
- * there to be looked at, and the time that takes is not counted.
+ * Writes "name value" lines to FILE when PROGRAM has ended; the status is PROGRAM's. The program
+ * is not slowed down: it is traced, but stops once only, when it is about to exit and its memory is
+ * still there to be looked at, and the time that takes is not counted.
  *
  *	-l LIBRARY   count, as `loaded`, the processes that had this file mapped when they ended
  *	-s OFFSET    where LIBRARY has its `vatalloc_stats`: sum them up
@@ -156,7 +156,7 @@ static void run_on(const char *cpus)
 		cpus = end + 1;
 	} while (*end == ',');
 	if (sched_setaffinity(0, sizeof(set), &set) < 0)
-		die("cannot run on CPU %s: %m", cpus);
+		die("cannot run there: %m");
 }
 
 static void run_as(const char *user)

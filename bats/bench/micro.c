@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* LIBS: -pthread */
 /*
  * micro: small loops over the heap, one a kind of use.
  *
- *	micro pair THREADS N SIZE          malloc and free again, N times a thread
- *	micro random THREADS N LIVE        replace one of LIVE objects of 16 to 527 bytes
- *	micro larson THREADS N             the same, and each thread ends often and leaves its objects to
- *	                                   the next, like the connections of a server
- *	micro queue THREADS N              N messages from THREADS producers to as many consumers
- *	micro large THREADS N              buffers of 64 KiB to 8 MiB, every page written
- *	micro realloc THREADS N            N buffers that grow from 16 bytes to 1 MiB
- *	micro fragment THREADS N           N times: many objects, all but few of them freed again
- *	micro spawn N PROGRAM [ARGUMENT...]   start a program and wait for it
- *	micro fork N                       children of a process with 64 MiB of objects use its heap
+ *	micro pair THREADS N SIZE      malloc and free again, N times a thread
+ *	micro random THREADS N LIVE    replace one of LIVE objects of 16 to 527 bytes
+ *	micro larson THREADS N         the same, and each thread ends often and leaves its objects
+ *	                               to the next, like the connections of a server
+ *	micro queue THREADS N          N messages from THREADS producers to as many consumers
+ *	micro large THREADS N          buffers of 64 KiB to 8 MiB, every page written
+ *	micro realloc THREADS N        N buffers that grow from 16 bytes to 1 MiB
+ *	micro fragment THREADS N       N times: many objects, all but few of them freed again
+ *	micro spawn N PROGRAM...       start a program and wait for it
+ *	micro fork N                   children of a process with 64 MiB of objects use its heap
  */
 #include <pthread.h>
 #include <spawn.h>
@@ -134,7 +133,8 @@ static struct {
 	pthread_cond_t not_empty, not_full;
 	void *message[QUEUE_SIZE];
 	unsigned long in, out;
-} queue = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, {0}, 0, 0};
+} queue = {
+	PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, {0}, 0, 0};
 
 static void put(void **messages, unsigned count)
 {
@@ -310,8 +310,12 @@ static const struct {
 	const char *name;
 	void *(*run)(void *thread);
 } kinds[] = {
-	{"pair", pair}, {"random", random_sizes}, {"larson", larson},
-	{"queue", produce_and_consume}, {"large", large}, {"realloc", grow},
+	{"pair", pair},
+	{"random", random_sizes},
+	{"larson", larson},
+	{"queue", produce_and_consume},
+	{"large", large},
+	{"realloc", grow},
 	{"fragment", fragment},
 };
 

@@ -22,10 +22,7 @@ DEPS_BENCH := libjemalloc2 libmimalloc-dev libgoogle-perftools-dev python3 pytho
 	valgrind strace nginx-light apache2-utils wrk redis-server redis-tools postgresql sqlite3 perl git
 
 BENCH_OUTPUT = $(O)/bench
-BENCH_SOURCES := bats/bench/measure.c bats/bench/micro.c bats/bench/trees.c bats/bench/count.c \
-	bats/bench/factor.cc bats/bench/strings.cc
-BENCH_TOOLS := $(patsubst bats/bench/%,$(O)/bench/tools/%,$(basename $(filter-out %/count.c,$(BENCH_SOURCES)))) \
-	$(O)/bench/tools/count.so
+BENCH_TOOLS := $(addprefix $(O)/bench/tools/,measure micro factor trees strings count.so)
 BENCH_FLAGS := -O2 -g -pthread -Ilib -D_GNU_SOURCE -Wall -Wextra -fno-builtin-malloc \
 	-fno-builtin-free -fno-builtin-realloc -fno-builtin-calloc -MMD -MP
 

@@ -3,13 +3,13 @@
 import statistics
 
 # Told apart also by those who see fewer colours.
-COLOURS = {'jemalloc': '#e69f00', 'mimalloc': '#56b4e9', 'tcmalloc': '#999999', 'address': '#d55e00',
-           'count': '#0072b2'}
+COLOURS = {'jemalloc': '#e69f00', 'mimalloc': '#56b4e9', 'tcmalloc': '#999999',
+           'address': '#d55e00', 'count': '#0072b2'}
 MORE_COLOURS = ['#009e73', '#cc79a7', '#882255', '#44aa99', '#ddcc77', '#000000']
 
 
 def ratios_panel(axes, results, works, metric, title):
-    """A row a work; a dot for the median of an allocator's ratios to glibc, a line for their spread."""
+    """A row a work; a dot for the median of the ratios to glibc, a line for their spread."""
     allocators = [a for a in results.allocators_of(works) if a != 'glibc']
     more = iter(MORE_COLOURS * 9)
     for i, allocator in enumerate(allocators):
@@ -88,8 +88,8 @@ def plot(results, path):
         for (metric, title), axes in zip(metrics, pair):
             panel(axes, results, works, metric, title)
         if panel is ratios_panel:
-            pair[0].legend(fontsize=8, ncol=9, loc='lower left', bbox_to_anchor=(0, 1.04 + 0.3 / len(works)),
-                           borderpad=0.2, columnspacing=1, handletextpad=0.2)
+            pair[0].legend(fontsize=8, ncol=9, loc='lower left', borderpad=0.2, columnspacing=1,
+                           handletextpad=0.2, bbox_to_anchor=(0, 1.04 + 0.3 / len(works)))
     figure.savefig(path, dpi=80)
     pyplot.close(figure)
     return True

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """report: tables of what was measured, and the bars.
 
-Everything is a ratio to glibc, or to jemalloc, in the same round of the same work: the machine's other business
-then weighs on both. A cell is the median of the rounds' ratios and, behind it, the least and the greatest.
+Everything is a ratio to glibc, or to jemalloc, in the same round of the same work: the machine's
+other business then weighs on both. A cell is the median of the rounds' ratios and, behind it, the
+least and the greatest.
 """
 import math
 import statistics
@@ -74,7 +75,8 @@ def table(head, rows):
     """Plain text that is Markdown too."""
     lines = [head] + rows
     widths = [max(len(str(line[i])) for line in lines) for i in range(len(head))]
-    text = ['| ' + ' | '.join(str(c).ljust(w) for c, w in zip(line, widths)) + ' |' for line in lines]
+    text = ['| ' + ' | '.join(str(c).ljust(w) for c, w in zip(line, widths)) + ' |'
+            for line in lines]
     text.insert(1, '|' + '|'.join('-' * (w + 2) for w in widths) + '|')
     return '\n'.join(text) + '\n'
 
@@ -118,7 +120,8 @@ def amount(value):
 def bars(results):
     """The project's own bars: what, whose, the limit, what was measured, and whether it holds.
 
-    `of the fastest` is the ratio of the fastest runs of each: on a busy machine the least disturbed ones.
+    `of the fastest` is the ratio of the fastest runs of each: on a busy machine those were
+    disturbed least.
     """
     programs, heavy = results.in_group('programs'), results.in_group('heavy')
     programs_are = 'programs' if len(programs) == PROGRAMS else '%d of the %d programs' % (
@@ -174,9 +177,9 @@ def bars(results):
 
     add_times(programs_are, programs, 'jemalloc', 'count', 1.03)
     add_times(programs_are, programs, 'glibc', 'address', 1.05)
-    add('nginx (ab), throughput / glibc', 'address', 0.97, one('nginx', 'glibc', 'throughput'), True)
-    add('nginx (wrk), throughput / glibc', 'address', 0.97, one('nginx-wrk', 'glibc', 'throughput'),
-        True)
+    for work, name in (('nginx', 'ab'), ('nginx-wrk', 'wrk')):
+        add('nginx (%s), throughput / glibc' % name, 'address', 0.97,
+            one(work, 'glibc', 'throughput'), least=True)
     add(programs_are + ', peak RSS / glibc', 'address', 1.35, geometric(programs, 'glibc', 'rss'))
     add('idle nginx, MiB more a process', 'address', 3,
         excess('nginx-idle', 'glibc', 'idle_rss', 1 / 1024), form='%.2f')
@@ -191,7 +194,8 @@ def bars(results):
         add('VMAs at the end, most of any', role, 1999, most_vmas, form='%.0f')
     if not rows:
         return ''
-    return table(['bar', 'allocator', 'limit', 'measured', 'least..greatest', 'of the fastest', ''], rows)
+    return table(['bar', 'allocator', 'limit', 'measured', 'least..greatest', 'of the fastest', ''],
+                 rows)
 
 
 def tables(results):
@@ -211,7 +215,8 @@ def tables(results):
         part('%s: throughput' % group, ratio_table(results, works, 'glibc', 'throughput'),
              value_table(results, works, 'per second', 'throughput', amount))
         part('%s: memory' % group, ratio_table(results, works, 'glibc', 'rss'),
-             value_table(results, works, 'MiB peak RSS', 'rss', '{:.1f}'.format, scale=lambda w: 1 / 1024),
+             value_table(results, works, 'MiB peak RSS', 'rss', '{:.1f}'.format,
+                         scale=lambda w: 1 / 1024),
              value_table(results, works, 'MiB idle RSS a process', 'idle_rss', '{:.2f}'.format,
                          scale=lambda w: 1 / 1024))
         part('%s: the kernel' % group, value_table(results, works, 'page faults', 'faults', amount),

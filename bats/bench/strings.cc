@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// strings N: N times over: build a line from words, take it apart again, count the words, keep some.
+// strings N: N times over: build a line from words, take it apart again, count the words, keep
+// some.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>

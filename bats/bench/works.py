@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """works: what is run under each allocator.
 
-A Command is one program, measured from its start to its end. A Server is started, loaded by a client that
-is not under the allocator, and stopped: its time is the client's. Both are sized to take about a second, and
-do the same in every run.
+A Command is one program, measured from its start to its end. A Server is started, loaded by a
+client that is not under the allocator, and stopped: its time is the client's. Both are sized to
+take about a second, and do the same in every run.
 """
 import os
 import random
@@ -115,7 +115,8 @@ def client(argv, place):
     """The other side of a server: on the other CPU, if there is one."""
     if os.cpu_count() > 1:
         argv = ['taskset', '-c', '1'] + argv
-    done = subprocess.run(argv, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(argv, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
     if done.returncode:
         raise Failed('%s: %s' % (' '.join(argv), done.stdout.strip()[-500:]))
     return done.stdout
@@ -172,7 +173,8 @@ class Nginx(Server):
 
     def load(self, place, small):
         requests = self.requests // 10 if small else self.requests
-        text = client(['ab', '-q', '-n', str(requests), '-c', str(self.connections), self.url()], place)
+        text = client(['ab', '-q', '-n', str(requests), '-c', str(self.connections), self.url()],
+                      place)
         if not re.search(r'^Failed requests: +0$', text, re.M) or 'Non-2xx' in text:
             raise Failed('ab: ' + text[-800:])
         return {'wall': number(r'^Time taken for tests: +([\d.]+)', text),
@@ -221,8 +223,8 @@ class Redis(Server):
         super().__init__('redis', 'programs')
 
     def start(self, place):
-        return ['redis-server', '--port', '0', '--unixsocket', place + '/redis.sock', '--dir', place,
-                '--save', '', '--appendonly', 'no']
+        return ['redis-server', '--port', '0', '--unixsocket', place + '/redis.sock',
+                '--dir', place, '--save', '', '--appendonly', 'no']
 
     def ready(self, place):
         return connects(socket.AF_UNIX, place + '/redis.sock')
@@ -257,8 +259,9 @@ class Pgbench(Server):
     def prepare(self, place):
         if self.user:
             os.chown(place, 65534, 65534)
-        subprocess.run(self.as_user([self.bin + 'initdb', '-D', place + '/new', '-U', 'postgres', '-A',
-                                     'trust', '--no-sync', '--locale=C', '--encoding=UTF8']),
+        subprocess.run(self.as_user([self.bin + 'initdb', '-D', place + '/new', '-U', 'postgres',
+                                     '-A', 'trust', '--no-sync', '--locale=C',
+                                     '--encoding=UTF8']),
                        cwd=place, check=True, stdout=subprocess.DEVNULL)
         subprocess.run(['cp', '-a', place + '/new', place + '/data'], check=True)
         process = subprocess.Popen(self.as_user(self.start(place)), cwd=place,
@@ -273,8 +276,9 @@ class Pgbench(Server):
         subprocess.run('rm -rf data && cp -a new data', shell=True, cwd=place, check=True)
 
     def start(self, place):
-        return [self.bin + 'postgres', '-D', place + '/data', '-k', place, '-c', 'listen_addresses=',
-                '-c', 'fsync=off', '-c', 'shared_buffers=32MB', '-c', 'autovacuum=off']
+        return [self.bin + 'postgres', '-D', place + '/data', '-k', place,
+                '-c', 'listen_addresses=', '-c', 'fsync=off', '-c', 'shared_buffers=32MB',
+                '-c', 'autovacuum=off']
 
     def ready(self, place):
         if not os.path.exists(place + '/.s.PGSQL.5432'):
@@ -289,7 +293,7 @@ class Pgbench(Server):
 
 
 class Git(Command):
-    """A repository of some thousand files and a few hundred commits, packed anew, read and searched."""
+    """A repository of a few hundred commits, packed anew, read and searched."""
     requires = ('git',)
     script = '''
         git repack -q -a -d -f --threads=1 --window=20
@@ -312,8 +316,8 @@ class Git(Command):
         subprocess.run(['git', 'init', '-q', place], check=True)
         lines = []
         for commit in range(300):
-            lines.append('commit refs/heads/main\ncommitter a <a@b.invalid> %d +0000\ndata 7\nchange\n\n'
-                         % (1700000000 + commit * 60))
+            lines.append('commit refs/heads/main\ncommitter a <a@b.invalid> %d +0000\n'
+                         'data 7\nchange\n\n' % (1700000000 + commit * 60))
             for _ in range(12):
                 body = '\n'.join(' '.join('w%d' % draw.randrange(5000) for _ in range(9))
                                  for _ in range(draw.randrange(20, 90))) + '\n'
@@ -321,8 +325,8 @@ class Git(Command):
                              % (draw.randrange(9), draw.randrange(90), len(body), body))
             lines.append('M 644 inline dir3/file7.txt\ndata <<END\n%s\nEND\n\n'
                          % '\n'.join('line %d' % (n * (commit % 7)) for n in range(150)))
-        subprocess.run(['git', '-C', place, 'fast-import', '--quiet'], input=''.join(lines), text=True,
-                       check=True)
+        subprocess.run(['git', '-C', place, 'fast-import', '--quiet'], input=''.join(lines),
+                       text=True, check=True)
         subprocess.run(['git', '-C', place, 'symbolic-ref', 'HEAD', 'refs/heads/main'], check=True)
 
 
@@ -331,8 +335,8 @@ class Gcc(Command):
     requires = ('gcc', 'g++')
 
     def __init__(self):
-        script = 'gcc -O2 -D_GNU_SOURCE -c -o one.o %s/micro.c; g++ -O1 -c -o two.o %s/factor.cc' % (
-            HERE, HERE)
+        script = ('gcc -O2 -D_GNU_SOURCE -c -o one.o %s/micro.c; '
+                  'g++ -O1 -c -o two.o %s/factor.cc' % (HERE, HERE))
         super().__init__('gcc', 'programs', ['sh', '-e', '-c', script], tree=True)
 
 
