@@ -144,6 +144,8 @@ static void block_die(struct block *b)
 	list_remove(b);
 	for (size_t i = 0; i < BLOCK_PAGES / 64; i++)
 		released += (size_t)__builtin_popcountl(b->released[i]) << LEASE_PAGE_SHIFT;
+	if (released && reclaim.sweeps)
+		reclaim_regret(b);
 	space_retire(b->number, 1, released == 0 && !b->small);
 	reclaim_add_dead(-(int64_t)(BLOCK_SIZE - released));
 	history_drop_block(b);

@@ -12,7 +12,9 @@ enum {
 	DEAD_FLOOR = 6 << 20,  /* bytes: below this no sweep pays */
 	PARKED_FLOOR = 8 << 20, /* bytes of parked memory that may always stay */
 	LONG_PIECE = 64 << 10,  /* bytes released at a time while memory is not short */
-	YOUNG_BLOCKS = 4,       /* age up to which a block is not swept, and a share of the heap */
+	YOUNG_BLOCKS = 4,       /* age up to which a block is never swept */
+	PATIENCE_MAX = 16,      /* blocks more, */
+	PATIENCE_SWEEPS = 64,   /* one less again after so many sweeps without regret */
 	QUEUE_LOOKS = 64,       /* blocks of the queue looked at in one sweep */
 	TURN_BLOCKS = 16,       /* blocks swept page by page for each block opened, */
 	TURN_LOOKS = 1024,      /* and looked at for whether they should be */
@@ -25,6 +27,12 @@ static struct {
 	int64_t live;   /* bytes of chunks that are live or ready in a tcache */
 	int64_t parked; /* bytes */
 } sums;
+
+/* No lock: a lost update does no harm. */
+static struct {
+	size_t blocks; /* that a block must be older than YOUNG_BLOCKS and a share of the live heap */
+	size_t sweeps; /* since it was last changed */
+} patience;
 
 void reclaim_init(size_t granularity)
 {
@@ -152,19 +160,33 @@ static int64_t share_of_live(void)
 	return sums.live > 0 ? sums.live / 8 : 0;
 }
 
-/*
- * Whether a block is old enough to be swept. A younger one may well die as a whole soon, and a
- * block of which a piece was released cannot pass its pages on: new ones cost more than the sweep
- * gains.
- */
+static size_t settling_age(void)
+{
+	return YOUNG_BLOCKS + (size_t)share_of_live() / BLOCK_SIZE + patience.blocks;
+}
+
 static bool is_settled(const struct block *b)
 {
-	return space_age(b->number) > YOUNG_BLOCKS + (size_t)share_of_live() / BLOCK_SIZE;
+	return space_age(b->number) > settling_age();
+}
+
+void reclaim_regret(const struct block *b)
+{
+	if (space_age(b->number) > 2 * settling_age() || patience.blocks == PATIENCE_MAX)
+		return;
+	patience.blocks++;
+	patience.sweeps = 0;
 }
 
 static int sweep_settled(struct block *b, size_t least)
 {
-	return is_settled(b) ? sweep_block(b, least) : -EAGAIN;
+	if (!is_settled(b))
+		return -EAGAIN;
+	if (patience.blocks && ++patience.sweeps == PATIENCE_SWEEPS) {
+		patience.blocks--;
+		patience.sweeps = 0;
+	}
+	return sweep_block(b, least);
 }
 
 /* Page by page, if it is settled and a lease died since the last time; returns 1 if so. */

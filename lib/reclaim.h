@@ -11,6 +11,10 @@
  * long pieces where whole leases died, and page by page, a few blocks at a time, when that was not
  * enough.
  *
+ * A young block may well die as a whole soon, and a block of which a piece was released cannot pass
+ * its pages on: new ones cost more than the sweep gains. So young blocks are not swept, and each
+ * swept block that dies soon after all makes reclaim more patient.
+ *
  * Exhausted chunks are never handed out again, so releasing them races with nobody.
  */
 #pragma once
@@ -52,6 +56,9 @@ void reclaim_add_dead(int64_t bytes);
 
 /* Bytes that became live, or (negative) ceased to be. */
 void reclaim_add_live(int64_t bytes);
+
+/* Takes note of the death of a block of which pieces had been released. */
+void reclaim_regret(const struct block *b);
 
 /* Sets `due` if so many dead bytes are resident that a sweep pays; called when a block is opened.
  */
