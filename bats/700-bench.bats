@@ -98,6 +98,7 @@ for row in csv.DictReader(open(sys.argv[1])):
 		"PEERS=glibc=$VATALLOC_LIB,VATALLOC_OPTIONS=mode=off|PEERS: there is another 'glibc'" \
 		"ALLOCATORS=dlmalloc|ALLOCATORS: no 'dlmalloc'; there are: glibc jemalloc" \
 		"RUNS=many|RUNS: 'many' is not a number of rounds" \
+		"NICE=much|NICE: 'much' is not a number" \
 		"VATALLOC_LIB=/nonexistent.so|VATALLOC_LIB: there is no file '/nonexistent.so'"; do
 		bench RUNS=1 BENCH=start "${pair%%|*}"
 		assert_failure
@@ -110,7 +111,7 @@ for row in csv.DictReader(open(sys.argv[1])):
 }
 
 @test "a vatalloc as a peer is measured in both modes, or in the one it is told" {
-	bench BENCH=start RUNS=1 QUICK=1 ALLOCATORS='old-address old-count one' \
+	bench BENCH=start RUNS=1 QUICK=1 NICE=5 ALLOCATORS='old-address old-count one' \
 		PEERS="old=$VATALLOC_LIB one=$VATALLOC_LIB,VATALLOC_OPTIONS=mode=count"
 	assert_success
 	assert_equal "$(column role ',old-address,')" address

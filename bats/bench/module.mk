@@ -11,7 +11,7 @@
 #	ALLOCATORS='address'    only these, and glibc and jemalloc
 #	VATALLOC_LIB=/path      another build of the library
 #	QUICK=1                 run times only
-#	NICE=-10                at this priority
+#	NICE=-15                ahead of whatever else the machine does
 #	BENCH_OUTPUT=DIRECTORY  where the numbers go
 #
 #	make bench-results      write RESULTS.md and its plot from the numbers in build/bench

@@ -40,12 +40,17 @@ class Results:
         return [above[n] / below[n] for n in sorted(above) if n in below and below[n]]
 
     def geometric(self, works, allocator, base, metric):
-        """Of the medians of several works, and by round; None if a work is missing."""
+        """The geometric mean of several works: the median of the rounds, and all of them.
+
+        None if a work is missing; where some have more rounds, the mean of their medians.
+        """
         ratios = [self.ratios(w, allocator, base, metric) for w in works]
         if not ratios or not all(ratios):
             return None, []
-        rounds = zip(*ratios) if len({len(r) for r in ratios}) == 1 else []
-        return mean(map(statistics.median, ratios)), [mean(r) for r in rounds]
+        if len({len(r) for r in ratios}) > 1:
+            return mean(map(statistics.median, ratios)), []
+        rounds = [mean(r) for r in zip(*ratios)]
+        return statistics.median(rounds), rounds
 
     def in_group(self, group):
         return [w for w in self.works if self.group[w] == group]
