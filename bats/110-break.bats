@@ -218,6 +218,19 @@ dumps_core() {
 	assert [ "$(stat -c %s "$BATS_TEST_TMPDIR/core")" -lt $((512 << 20)) ]
 }
 
+# prctl
+
+@test "a program cannot switch off the tag checks of its heap" {
+	passes "$WITHOUT_TAGS,off" tag_control
+	local mode
+	for mode in sync async; do
+		run_in $mode tag_control
+		assert_success
+		assert_equal "$(reported)" "the program may not switch off the tag checks of its heap by \
+PR_SET_TAGGED_ADDR_CTRL: mode 'address' leaves tags to it"
+	done
+}
+
 # SIGSEGV
 
 @test "sigaction shows no handler before the program sets one" {

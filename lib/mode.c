@@ -28,9 +28,21 @@ enum {
 	EXIT_NO_MTE = 78, /* EX_CONFIG of sysexits(3), which systemd prints by name */
 };
 
+/* What the threads of a process in @mode have in PR_SET_TAGGED_ADDR_CTRL. */
+static unsigned long control_of(unsigned mode)
+{
+	unsigned long control = PR_TAGGED_ADDR_ENABLE;
+
+	if (mode != VATALLOC_MODE_ASYNC)
+		control |= PR_MTE_TCF_SYNC;
+	if (mode != VATALLOC_MODE_SYNC)
+		control |= PR_MTE_TCF_ASYNC;
+	return control;
+}
+
 static unsigned enable(unsigned mode)
 {
-	unsigned long checks = PR_TAGGED_ADDR_ENABLE | 0xfffeUL << PR_MTE_TAG_SHIFT;
+	unsigned long control = control_of(mode) | 0xfffeUL << PR_MTE_TAG_SHIFT;
 
 #ifdef __aarch64__
 	if (!(getauxval(AT_HWCAP2) & HWCAP2_MTE))
@@ -38,11 +50,7 @@ static unsigned enable(unsigned mode)
 #else
 	return VATALLOC_FALLBACK_NO_MTE;
 #endif
-	if (mode != VATALLOC_MODE_ASYNC)
-		checks |= PR_MTE_TCF_SYNC;
-	if (mode != VATALLOC_MODE_SYNC)
-		checks |= PR_MTE_TCF_ASYNC;
-	if (prctl(PR_SET_TAGGED_ADDR_CTRL, checks, 0, 0, 0) < 0)
+	if (prctl(PR_SET_TAGGED_ADDR_CTRL, control, 0, 0, 0) < 0)
 		return VATALLOC_FALLBACK_TAGGED_ABI;
 	return VATALLOC_FALLBACK_NONE;
 }
@@ -85,6 +93,20 @@ void mode_init(void)
 		say("mode 'count' measures only, it protects nothing", NULL);
 	vatalloc_stats.mode = mode;
 	vatalloc_stats.lives = mode_lives();
+}
+
+bool mode_keeps_checks(unsigned long control)
+{
+	static bool said;
+	unsigned long needed = control_of(vatalloc_stats.mode);
+
+	if (!mode_has_tags() || (control & needed) == needed)
+		return true;
+	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+		say("the program may not switch off the tag checks of its heap by "
+		    "PR_SET_TAGGED_ADDR_CTRL: mode 'address' leaves tags to it",
+			NULL);
+	return false;
 }
 
 void mode_give_up(void)

@@ -15,6 +15,12 @@
  */
 void mode_init(void);
 
+/*
+ * Whether a thread that asks the kernel for @control (PR_SET_TAGGED_ADDR_CTRL) keeps what the heap
+ * needs: tagged pointers, the checks in force and all tags. Says so where it would not.
+ */
+bool mode_keeps_checks(unsigned long control);
+
 /* There is no lease space: mode off. */
 void mode_give_up(void);
 

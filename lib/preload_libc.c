@@ -5,13 +5,19 @@
  *   dlopen     without RTLD_DEEPBIND, which would bind a module's malloc to libc's
  *   sigaction  for SIGSEGV keeps the program's action behind ours, see fault.h
  *   signal     the same
+ *   prctl      refuses to switch off the checks that the heap's protection is, see mode.h
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "engine.h"
 #include "fault.h"
+#include "mode.h"
 #include "report.h"
 #include "util.h"
 
@@ -75,4 +81,20 @@ EXPORT sighandler_t signal(int signal, sighandler_t handler)
 	}
 	sigaddset(&action.sa_mask, SIGSEGV);
 	return fault_sigaction(&action, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+EXPORT int prctl(int option, ...)
+{
+	unsigned long args[4];
+	va_list list;
+
+	va_start(list, option);
+	for (unsigned i = 0; i < 4; i++)
+		args[i] = va_arg(list, unsigned long);
+	va_end(list);
+	if (unlikely(option == PR_SET_TAGGED_ADDR_CTRL) && !mode_keeps_checks(args[0])) {
+		errno = EPERM;
+		return -1;
+	}
+	return (int)syscall(SYS_prctl, option, args[0], args[1], args[2], args[3]);
 }
