@@ -22,20 +22,28 @@ VM_PACKAGES_full := $(VM_PACKAGES_small) gdb redis-server redis-tools sqlite3 py
 VM_DEPS := mmdebstrap arch-test
 DEPS_TEST += $(VM_DEPS)
 
-# A change of a list makes the disk anew.
-build/vm/%.packages: FORCE
-	@mkdir -p $(@D)
-	@echo '$(VM_PACKAGES_$*)' | cmp -s - $@ || echo '$(VM_PACKAGES_$*)' > $@
+# What a thing is made from: it is made anew when that changes, not when a file is merely newer.
+VM_FROM = @mkdir -p $(@D); cat $(2) | { echo '$(1)'; cat; } | cksum > $@.new; \
+	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-build/vm/%.ext4: build/vm/%.packages bats/vm/image bats/vm/agent bats/vm/agent.service | $(QEMU)
+build/vm/%.ext4.from: FORCE
+	$(call VM_FROM,$(VM_PACKAGES_$*),bats/vm/image bats/vm/agent bats/vm/agent.service)
+
+build/vm/tools.from: FORCE
+	$(call VM_FROM,,bats/vm/tools)
+
+build/vm/kernel-%.from: FORCE
+	$(call VM_FROM,$(VM_SUITE_$*),bats/vm/kernel)
+
+build/vm/%.ext4: build/vm/%.ext4.from | $(QEMU)
 	$(call say,IMAGE,$@)
 	$(Q)bats/vm/image $@ $(VM_PACKAGES_$*)
 
-build/vm/tools: bats/vm/tools
+build/vm/tools: build/vm/tools.from
 	$(call say,FETCH,$@)
 	$(Q)bats/vm/tools $@
 
-build/vm/kernel-%: bats/vm/kernel | build/vm/tools
+build/vm/kernel-%: build/vm/kernel-%.from | build/vm/tools
 	$(call say,FETCH,$@)
 	$(Q)bats/vm/kernel build/vm/tools $(or $(VM_SUITE_$*),$(error VM_KERNEL is one of 6.1 6.12 newer)) $@
 
@@ -62,4 +70,4 @@ check-vm: deps
 	$(Q)VM_KERNEL=$(VM_KERNEL) bats/setup/check --jobs 1 $(ARGS) $(or $(VM_T),$(sort $(wildcard bats/vm/*.bats)))
 
 .PHONY: vm-small vm-full check-vm bench-vm
-.PRECIOUS: build/vm/%.packages build/vm/%.ext4 build/vm/kernel-%
+.PRECIOUS: build/vm/%.ext4.from build/vm/%.ext4 build/vm/kernel-%.from build/vm/kernel-%

@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The heap's own promises on a real kernel: no address twice with one tag, memory that stays small,
+# tags that survive swapping, huge pages and moves.
+
+load ../helpers
+load vm
+
+setup_file() {
+	guest_up
+}
+
+teardown_file() {
+	guest_down
+}
+
+# passes MODE[:OPTIONS] PROGRAM [ARGUMENT...]: under the library it succeeds, and the library has
+# nothing to say.
+passes() {
+	run guest "export VATALLOC_OPTIONS=mode=$1 LD_PRELOAD=\$(echo /usr/lib/*/vatalloc/libvatalloc.so)
+		exec /opt/${*:2}"
+	assert_success
+	refute_line --regexp '^vatalloc:'
+}
+
+@test "no address is handed out twice with one tag" {
+	passes sync test/invariant tagged 200 1
+	passes async test/invariant tagged 100 1
+}
+
+@test "no address is handed out twice with one tag, with threads" {
+	passes sync test/invariant tagged 200 4
+}
+
+@test "no address is handed out twice with one tag, with purges of single pages" {
+	passes sync:granularity=4K test/invariant tagged 100 4
+}
+
+@test "no address is handed out twice in address mode" {
+	passes address test/invariant once 200 4
+}
+
+@test "a thousand forks while other threads allocate" {
+	VM_LIMIT=900 passes sync test/fork_threads 1000
+}
+
+@test "forks in asynchronous and address mode" {
+	passes async test/fork_threads 50
+	passes address test/fork_threads 50
+}
+
+@test "objects go from thread to thread" {
+	passes sync test/swap 4 500 100000 300000
+}
+
+# As much as goes through 256 MiB of addresses: with 15 lives of each that is 3.75 GiB, then the
+# oldest are used again. A day of it on a machine with its whole address space is no different.
+@test "memory stays flat while all addresses are used up" {
+	run guest 'export VATALLOC_OPTIONS=mode=sync:space=256M:stats=exit
+		export LD_PRELOAD=$(echo /usr/lib/*/vatalloc/libvatalloc.so)
+		/opt/test/churn fifo 6144 16 1 48'
+	assert_success
+	assert_output --regexp '6144 MiB churned'
+	refute_output --regexp 'bytes_recycled=0$'
+	echo "$output"
+	false
+}
+
+@test "memory stays flat under other patterns" {
+	passes sync test/churn random 256 16 2
+	passes sync test/churn grow 128 16
+	passes sync test/churn large 1024 64
+	passes sync test/churn waves 256 32
+	passes address test/churn fifo 512 16
+}
+
+@test "tags survive swapping" {
+	run guest 'truncate -s 0 /swap
+		fallocate -l 512M /swap
+		chmod 600 /swap
+		mkswap -q /swap
+		swapon /swap
+		for mode in sync async; do
+			VATALLOC_OPTIONS=mode=$mode LD_PRELOAD=$(echo /usr/lib/*/vatalloc/libvatalloc.so) /opt/programs/swapped 64
+		done'
+	assert_success
+	assert_line -n 0 --regexp '^[0-9]+ KiB swapped out'
+	assert_line -n 1 --regexp '^[0-9]+ KiB swapped out'
+}
+
+# In a cgroup too small for them, so that the kernel has to swap all the time.
+@test "the heap works while it is swapped out and in" {
+	run guest 'systemd-run -q --wait --pipe -p MemoryMax=24M -p MemorySwapMax=infinity \
+			-E VATALLOC_OPTIONS=mode=sync -E LD_PRELOAD=$(echo /usr/lib/*/vatalloc/libvatalloc.so) \
+			/opt/test/invariant tagged 20 2
+		swapoff -a
+		grep SwapTotal /proc/meminfo'
+	assert_success
+	assert_line --regexp '^[0-9]+ objects, 20 MiB'
+	assert_line --regexp '^SwapTotal: +0 kB'
+}
+
+with_huge_pages() {
+	guest "echo $1 > /sys/kernel/mm/transparent_hugepage/enabled"
+	passes sync test/invariant tagged 100 2
+	passes sync test/churn fifo 256 16
+	passes sync programs/grown
+	passes address test/churn fifo 256 16
+}
+
+@test "huge pages always" {
+	with_huge_pages always
+}
+
+@test "huge pages never" {
+	with_huge_pages never
+	guest 'echo madvise > /sys/kernel/mm/transparent_hugepage/enabled'
+}
+
+@test "realloc keeps tags, and takes them from what it leaves" {
+	passes sync programs/grown
+	passes sync:granularity=4K programs/grown
+}
+
+@test "debuggers and profilers can read the heap" {
+	local mode
+	for mode in sync async address; do
+		passes $mode programs/readers
+		assert_output 'process_vm_readv: read
+process_vm_readv, tagged: read
+ptrace: read
+ptrace, tagged: read
+mem: read
+process_vm_readv into the heap: read'
+	done
+}
