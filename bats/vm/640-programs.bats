@@ -9,7 +9,7 @@ load vm
 setup_file() {
 	VM_IMAGE=full
 	guest_up
-	tar -C "$BATS_TEST_DIRNAME/../programs" -cf "$BATS_FILE_TMPDIR/scripts.tar" .
+	tar -cf "$BATS_FILE_TMPDIR/scripts.tar" -C "$BATS_TEST_DIRNAME/../programs" . -C ../vm/programs luajit.lua
 	guest 'mkdir /opt/scripts
 		tar -C /opt/scripts -x
 		chmod -R a+rX /opt
@@ -120,4 +120,13 @@ same() {
 		redis-cli -s s --raw lrange l5 0 -1 | sha256sum
 		redis-cli -s s shutdown
 		wait'
+}
+
+# They keep data of their own in the upper bits of pointers.
+@test "LuaJIT" {
+	same 'luajit /opt/scripts/luajit.lua'
+}
+
+@test "node" {
+	same 'node /opt/scripts/node.js'
 }

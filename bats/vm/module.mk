@@ -69,5 +69,9 @@ check-vm: deps
 	$(Q)$(MAKE) --no-print-directory vm-full
 	$(Q)VM_KERNEL=$(VM_KERNEL) bats/setup/check --jobs 1 $(ARGS) $(or $(VM_T),$(sort $(wildcard bats/vm/*.bats)))
 
+bench-vm: deps
+	$(Q)$(MAKE) --no-print-directory vm-full
+	$(Q)VM_KERNEL=$(VM_KERNEL) bats/vm/bench build/bench/vm.csv
+
 .PHONY: vm-small vm-full check-vm bench-vm
 .PRECIOUS: build/vm/%.ext4.from build/vm/%.ext4 build/vm/kernel-%.from build/vm/kernel-%

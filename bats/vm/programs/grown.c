@@ -31,7 +31,7 @@ int main(void)
 
 	for (size_t i = 0; i < size; i += 100)
 		p[i] = (char)(i / 100 % 100);
-	while (size < 256 << 20) {
+	while (size < 32 << 20) {
 		char *volatile old = p, *new = realloc(p, size * 2);
 
 		for (size_t i = 0; i < size; i += 100)
