@@ -5,7 +5,8 @@
 #	BENCH='programs large'  groups of works, or works; BENCH=list lists them. Unless told, all but
 #	                        those that take many minutes
 #	FULL=1                  those as well
-#	RUNS=5                  rounds; in each, every allocator runs once
+#	RUNS=5                  rounds; in each, every allocator runs once. (The sweeps and the
+#	                        article's table have three at most, unless BENCH names them.)
 #	PEERS='NAME=/path/lib.so,VATALLOC_OPTIONS=mode=count OTHER=/path/other.so'
 #	                        more allocators; a vatalloc without options runs in both modes
 #	ALLOCATORS='address'    only these, and glibc and jemalloc

@@ -29,6 +29,7 @@ class Work:
     instructions = 0      # operations of which callgrind is to count the instructions
     variants = ()         # VATALLOC_OPTIONS to be compared in place of other allocators: a sweep
     full = False          # takes many minutes: only if it is asked for
+    rounds = 99           # at most, unless it is named
     requires = ()         # programs
 
     def __init__(self, name, group):
@@ -231,7 +232,7 @@ class Redis(Server):
 
     def load(self, place, small):
         client(['redis-benchmark', '-s', place + '/redis.sock', '-q', '-r', '50000', '-d', '100',
-                '-P', '8', '-c', '20', '-n', '10000' if small else '100000',
+                '-P', '8', '-c', '20', '-n', '10000' if small else '60000',
                 '-t', 'set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100'], place)
         return {}
 
@@ -366,12 +367,12 @@ def all_works(tools):
                        **attributes)
 
     def sweep(work, variants):
-        work.variants, work.instructions = variants, 0
+        work.variants, work.instructions, work.rounds = variants, 0, 3
         return work
 
     def article(requests, connections, path, full=True):
         size = {'/': '21', '/9': '9', '/23': '23', '/1k': '1k'}[path]
-        return Nginx('ab-%dk-%d-%s' % (requests / 1000, connections, size), 'article', full=full,
+        return Nginx('ab-%dk-%d-%s' % (requests / 1000, connections, size), 'article', full=full, rounds=3,
                      requests=requests, connections=connections, path=path)
 
     works = [
