@@ -100,6 +100,28 @@ says() {
 	done
 }
 
+# lives
+
+@test "mode=count: an address is handed out as often as lives says" {
+	local n
+	for n in 1 2 4 8 15; do
+		run_with_lib mode=count:lives=$n lives
+		assert_success
+		assert_output $n
+		run_with_lib mode=count:lives=$n heap_info
+		assert_equal "$(info lives)" $n
+	done
+	run_with_lib mode=count:lives=auto lives
+	assert_output 15
+}
+
+@test "lives does not change what the other modes promise" {
+	run_with_lib mode=address:lives=15 lives
+	assert_success
+	assert_output 1
+	says lives=3 "vatalloc: bad value '3' for option 'lives', using 'auto'"
+}
+
 # granularity
 
 @test "granularity takes each power of two from 4K to 2M, and auto" {

@@ -117,6 +117,8 @@ void mode_give_up(void)
 
 uint8_t mode_lives(void)
 {
+	if (vatalloc_stats.mode == VATALLOC_MODE_COUNT && options.lives)
+		return (uint8_t)options.lives;
 	return vatalloc_stats.mode == VATALLOC_MODE_ADDRESS ? 1 : LIVES_MTE;
 }
 

@@ -34,6 +34,8 @@ static const struct word exhaustions[] = {{"recycle", false}, {"abort", true}, {
 static const struct word faults[] = {{"report", false}, {"silent", true}, {NULL, 0}};
 static const struct word fallbacks[] = {{"address", false}, {"abort", true}, {NULL, 0}};
 static const struct word exits[] = {{"no", false}, {"exit", true}, {NULL, 0}};
+static const struct word lives[] = {
+	{"auto", 0}, {"1", 1}, {"2", 2}, {"4", 4}, {"8", 8}, {"15", 15}, {NULL, 0}};
 static const struct word autos[] = {
 	{"auto", CHOICE_AUTO}, {"no", CHOICE_NO}, {"yes", CHOICE_YES}, {NULL, 0}};
 
@@ -52,6 +54,7 @@ static const struct option {
 	size_t least, most; /* of a size, which is a power of two where both are set */
 } table[] = {
 	{"mode", KIND_UNSIGNED, offsetof(struct options, mode), modes, 0, 0},
+	{"lives", KIND_UNSIGNED, offsetof(struct options, lives), lives, 0, 0},
 	{"granularity", KIND_SIZE, offsetof(struct options, granularity), NULL, 4 << 10, 2 << 20},
 	{"on_exhaustion", KIND_BOOL, offsetof(struct options, abort_exhausted), exhaustions, 0, 0},
 	{"on_fault", KIND_BOOL, offsetof(struct options, silent), faults, 0, 0},

@@ -19,6 +19,7 @@ enum choice_auto {
 
 struct options {
 	unsigned mode;        /* enum vatalloc_mode, VATALLOC_MODE_UNSET for auto */
+	unsigned lives;       /* of a chunk in mode count, 0 for auto */
 	size_t granularity;   /* bytes, 0 for auto */
 	bool abort_exhausted; /* on_exhaustion=abort: do not recycle retired leases */
 	bool silent;          /* on_fault=silent: no report */
