@@ -66,7 +66,8 @@ static int connect_private(const char *socket, sd_bus **ret)
 
 int service_connect(bool user, sd_bus **ret)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	const char *runtime = getenv("XDG_RUNTIME_DIR"), *name;
+	auto_bus sd_bus *bus = NULL;
 	int r;
 
 	if (!user && geteuid() == 0 && connect_private("/run/systemd/private", ret) >= 0)
@@ -79,8 +80,14 @@ int service_connect(bool user, sd_bus **ret)
 		if (connect_private(socket, ret) >= 0)
 			return 0;
 	}
-	r = user ? sd_bus_open_user(ret) : sd_bus_open_system(ret);
-	return r < 0 ? r : 0;
+	r = user ? sd_bus_open_user(&bus) : sd_bus_open_system(&bus);
+	/* Waits for the answer to the greeting, so that a user who is not let in learns it here. */
+	if (r >= 0)
+		r = sd_bus_get_unique_name(bus, &name);
+	if (r < 0)
+		return r;
+	*ret = take(bus);
+	return 0;
 }
 
 /* Reads Environment=, of which only LD_PRELOAD matters; the last one counts. */

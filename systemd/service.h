@@ -27,7 +27,10 @@ struct service {
 	uint64_t started; /* when the main process was started, in µs since 1970; 0 if it was not */
 };
 
-/* A connection to the manager of the system or, with @user, of this user. Negative errno. */
+/*
+ * A connection to the manager of the system or, with @user, of this user. Negative errno; -ENOTCONN
+ * or -ECONNRESET if the bus turned this user away.
+ */
 int service_connect(bool user, sd_bus **ret);
 
 /* -ENOENT for a unit that does not exist. */

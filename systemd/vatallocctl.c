@@ -12,11 +12,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	WAIT_DEFAULT = 30, /* seconds */
@@ -147,6 +149,13 @@ char *unit_name(const char *name)
 int connect_bus(sd_bus **ret)
 {
 	int r = service_connect(arg.user, ret);
+	/* The D-Bus daemon wants to know the user's groups, and hangs up on one it cannot find. */
+	if ((r == -ENOTCONN || r == -ECONNRESET) && !getpwuid(geteuid())) {
+		complain("cannot ask the service manager: D-Bus accepts no user that passwd does "
+			 "not have, such as UID %ju",
+			(uintmax_t)geteuid());
+		return EXIT_ERROR;
+	}
 
 	return r < 0 ? fail(r, "cannot connect to the service manager") : EXIT_OK;
 }
