@@ -441,6 +441,9 @@ user_manager() {
 		> /run/systemd/system/user@1234.service.d/test.conf; systemctl daemon-reload'
 	inside systemctl start user@1234
 	as_joe systemctl --user start nap
+	as_joe systemctl --user enable vatalloc@nap
+	run as_joe vatallocctl --user status --no-legend nap
+	assert_output --regexp ' running since before vatalloc was enabled: systemctl --user restart nap.service$'
 	as_joe systemctl --user enable --now vatalloc@nap
 	assert_equal "$(as_joe systemctl --user is-active vatalloc@nap)" active
 	assert_equal "$(as_joe sh -c 'grep -cF /vatalloc/libvatalloc.so \

@@ -56,6 +56,44 @@ unprotected() {
 	assert_output --partial "$3"
 }
 
+# nginx writes its title over its environment, and the other one has no LD_PRELOAD in it.
+older() {
+	local unit
+	printf '%s\n' '[Service]' 'ExecStart=/usr/local/bin/idle' |
+		inside tee /etc/systemd/system/older.service > /dev/null
+	inside systemctl daemon-reload
+	inside systemctl start older
+	for unit in nginx older; do
+		inside systemctl enable -q "vatalloc@$unit"
+		# Read anew the drop-in is younger, and the link is as old as it was.
+		inside systemctl daemon-reload
+		run inside vatallocctl status --no-legend "$unit"
+		assert_success
+		assert_output --regexp "^$unit\.service +no .* running since before vatalloc was enabled: systemctl restart $unit\.service\$"
+		run inside vatallocctl verify --no-legend "$unit"
+		assert_equal "$status" 3
+		assert_line --regexp " no +- +running since before vatalloc was enabled: systemctl restart $unit\.service\$"
+	done
+	# Started since without the library it has another reason, and so it has with an older link.
+	inside touch --no-dereference --date=2020-01-01 \
+		/etc/systemd/system/nginx.service.wants/vatalloc@nginx.service \
+		/etc/systemd/system/older.service.wants/vatalloc@older.service
+	run inside vatallocctl status --no-legend nginx
+	assert_output --partial 'cannot be seen from outside'
+	refute_output --partial 'before vatalloc'
+	run inside vatallocctl status --no-legend older
+	assert_output --partial 'is not set: restart the unit'
+	inside systemctl restart older
+	run inside vatallocctl verify --wait older
+	assert_success
+	inside systemctl disable -q vatalloc@older
+	inside systemctl stop older
+}
+
+@test "a unit that has been running since before vatalloc was enabled for it" {
+	each older
+}
+
 protected_nginx() {
 	inside systemctl enable -q vatalloc@nginx
 	run inside vatallocctl status --no-legend nginx

@@ -220,7 +220,7 @@ int verb_status(int argc, char **argv)
 	for (size_t i = 0; i < names.n; i++) {
 		struct status status;
 
-		r = status_read(bus, names.list[i], &status);
+		r = status_read(bus, arg.user, names.list[i], &status);
 		if (r < 0) {
 			/* A unit that was found, but has gone since, is no error. */
 			if (argc || r != -ENOENT)

@@ -216,7 +216,7 @@ static int verify_unit(struct table *table, sd_bus *bus, const char *unit)
 
 	for (unsigned looks = 1;; looks++) {
 		struct status status;
-		int r = status_read(bus, unit, &status);
+		int r = status_read(bus, arg.user, unit, &status);
 
 		if (r < 0)
 			return fail_unit(r, unit);

@@ -7,7 +7,7 @@ DEPS_TEST += mmdebstrap systemd-container util-linux
 PKG_CONFIG ?= pkg-config
 
 SYSTEMD_CTL := vatallocctl ctl_config ctl_crashes ctl_run ctl_status ctl_verify \
-	crash explain image journal map pager process service status symbols table text
+	crash explain fragment image journal map pager process service status symbols table text
 SYSTEMD_REPORTER := reporter core core_file crash dump evidence explain map text throttle
 
 SYSTEMD_GENERATOR := generator fragment output preload sandbox

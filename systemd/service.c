@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "service.h"
 #include "auto.h"
+#include "fragment.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -220,10 +221,10 @@ static int fill_in(char **field)
 	return *field ? 0 : -ENOMEM;
 }
 
-int service_read(sd_bus *bus, const char *unit, struct service *ret)
+int service_read(sd_bus *bus, bool user, const char *unit, struct service *ret)
 {
 	auto_message sd_bus_message *reply = NULL;
-	struct service service = {0};
+	struct service service = {.user = user};
 	const char *path;
 	int r;
 
@@ -256,6 +257,52 @@ void service_free(struct service *service)
 	free(service->root);
 	free(service->preload);
 	*service = (struct service){0};
+}
+
+/* The first of the links that enable @id. */
+struct first_link {
+	const struct fragments *fragments;
+	const char *id;
+	uint64_t made; /* in µs since 1970; UINT64_MAX before one was found */
+};
+
+static int note_link(const char *dir, const char *name, void *userdata)
+{
+	char instance[UNIT_NAME_MAX + 1], wanted[UNIT_NAME_MAX + 1], id[UNIT_NAME_MAX + 1];
+	struct first_link *first = userdata;
+	auto_free char *path = NULL;
+	enum unit_state state;
+	struct stat st;
+	uint64_t made;
+
+	if (unit_instance_of("vatalloc", name, instance) < 0 ||
+		unit_protected_by(instance, wanted) < 0 ||
+		fragment_find(first->fragments, wanted, id, &state) < 0 || strcmp(id, first->id))
+		return 0;
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return -ENOMEM;
+	if (lstat(path, &st) < 0)
+		return 0;
+	made = (uint64_t)st.st_mtim.tv_sec * 1000000 + st.st_mtim.tv_nsec / 1000;
+	if (made < first->made)
+		first->made = made;
+	return 0;
+}
+
+bool service_is_older(const struct service *service)
+{
+	struct first_link first = {.id = service->id, .made = UINT64_MAX};
+	struct fragments *fragments;
+	int r;
+
+	/* The drop-in tells nothing: it is written anew each time the manager reads its files. */
+	if (!service->started ||
+		fragments_open(service->user ? UNIT_USER : UNIT_SYSTEM, "", &fragments) < 0)
+		return false;
+	first.fragments = fragments;
+	r = fragment_links(fragments, note_link, &first);
+	fragments_close(fragments);
+	return r >= 0 && first.made != UINT64_MAX && service->started < first.made;
 }
 
 int service_of_process(pid_t pid, bool user, char **ret)

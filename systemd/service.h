@@ -25,6 +25,7 @@ struct service {
 	char *preload;	     /* LD_PRELOAD as its Environment= says, NULL without */
 	pid_t main_pid;	     /* 0 without */
 	uint64_t started; /* when the main process was started, in µs since 1970; 0 if it was not */
+	bool user;	  /* of this user's manager */
 };
 
 /*
@@ -34,9 +35,15 @@ struct service {
 int service_connect(bool user, sd_bus **ret);
 
 /* -ENOENT for a unit that does not exist. */
-int service_read(sd_bus *bus, const char *unit, struct service *ret);
+int service_read(sd_bus *bus, bool user, const char *unit, struct service *ret);
 
 void service_free(struct service *service);
+
+/*
+ * Whether the main process was started before vatalloc was enabled for the service: before the
+ * first of the links that enable it was made.
+ */
+bool service_is_older(const struct service *service);
 
 /* The unit that @pid belongs to; the caller frees it. -ENODATA if none. */
 int service_of_process(pid_t pid, bool user, char **ret);

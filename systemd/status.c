@@ -46,14 +46,14 @@ static void add_up(struct status *status)
 		status->worst ? process_verdict(status->worst->reason) : VERDICT_UNDECIDED;
 }
 
-int status_read(sd_bus *bus, const char *unit, struct status *ret)
+int status_read(sd_bus *bus, bool user, const char *unit, struct status *ret)
 {
 	struct status status = {0};
 	auto_free pid_t *pids = NULL;
 	size_t n;
 	int r;
 
-	r = service_read(bus, unit, &status.service);
+	r = service_read(bus, user, unit, &status.service);
 	if (r >= 0)
 		r = service_processes(&status.service, &pids, &n);
 	if (r >= 0 && n) {
@@ -80,6 +80,14 @@ int status_read(sd_bus *bus, const char *unit, struct status *ret)
 	return 0;
 }
 
+/* The reasons that a process has which was started before its service got the library. */
+static bool may_be_older(enum reason reason)
+{
+	/* Where the environment is not known, a profile is only the likeliest reason. */
+	return reason == REASON_ENVIRONMENT || reason == REASON_CONFINED ||
+	       reason == REASON_UNKNOWN;
+}
+
 int status_describe(const struct status *status, const struct process *process, char **ret)
 {
 	const struct service *service = &status->service;
@@ -88,6 +96,12 @@ int status_describe(const struct status *status, const struct process *process, 
 	const char *more = NULL;
 	int r;
 
+	if (service->enabled && may_be_older(process->reason) && service_is_older(service))
+		return asprintf(ret,
+			       "running since before vatalloc was enabled: systemctl %srestart %s",
+			       service->user ? "--user " : "", service->id) < 0
+			       ? -ENOMEM
+			       : 0;
 	r = process_describe(process, &sentence);
 	if (r < 0)
 		return r;
@@ -102,17 +116,13 @@ int status_describe(const struct status *status, const struct process *process, 
 		else if (other)
 			more = "another setting or the program's own start script overrides the "
 			       "unit's";
-		else if (process->pid == service->main_pid)
-			more = "was it started before vatalloc was enabled? Restart the unit then";
 		else
-			more = "it was started before vatalloc was enabled, or with an environment "
-			       "of its own";
+			more = "restart the unit, unless a start script of its own clears it";
 	} else if (process->reason == REASON_UNKNOWN) {
 		/* Not even its environment is known: programs like nginx write their title over it.
 		 */
-		more = service->enabled || asked ? "or was it started before vatalloc was enabled? "
-						   "Restart the unit then"
-						 : "vatalloc is not enabled for the unit";
+		if (!service->enabled && !asked)
+			more = "vatalloc is not enabled for the unit";
 	} else if (process->reason == REASON_NOT_VISIBLE && service->root[0]) {
 		more = "make the library visible there with BindReadOnlyPaths=";
 	}

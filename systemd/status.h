@@ -22,7 +22,7 @@ struct status {
 };
 
 /* -ENOENT for a unit that does not exist. */
-int status_read(sd_bus *bus, const char *unit, struct status *ret);
+int status_read(sd_bus *bus, bool user, const char *unit, struct status *ret);
 
 void status_free(struct status *status);
 
