@@ -215,6 +215,13 @@ started() {
 		--inh-caps=-all --bounding-set=-all "$ctl" verify "$pid"
 	assert_equal "$status" 1
 	assert_regex "$stderr" 'only root may look'
+	# nor where /proc does not even show it
+	unshare --mount true 2> /dev/null || skip 'needs mount namespaces'
+	run --separate-stderr unshare --mount sh -c 'mount -t proc -o hidepid=2 proc /proc &&
+		exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \
+			--bounding-set=-all "$@"' sh "$ctl" verify "$pid"
+	assert_equal "$status" 1
+	assert_regex "$stderr" 'only root may look'
 }
 
 @test "check-config: settings, where they are from, and errors" {

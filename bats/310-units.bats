@@ -296,17 +296,77 @@ only_what_is_enabled() {
 	each only_what_is_enabled
 }
 
+# as UID COMMAND...: as a user of no group.
+as() {
+	local uid=$1
+	shift
+	run --separate-stderr inside setpriv --reuid="$uid" --regid="$uid" --clear-groups "$@"
+}
+
 as_a_user() {
-	run inside setpriv --reuid=65534 --regid=65534 --clear-groups vatallocctl status --no-legend
+	inside systemctl enable -q vatalloc@nginx
+	inside systemctl restart nginx
+	inside systemctl stop sleeper
+	as 65534 vatallocctl status --no-legend
 	assert_success
-	run inside setpriv --reuid=65534 --regid=65534 --clear-groups vatallocctl verify --json=short sleeper
+	assert_line --regexp '^nginx.service +unknown +- +\?/[0-9]+ .* only root may look into this process$'
+	as 65534 vatallocctl verify --json=short sleeper
 	assert_equal "$status" 4
 	inside systemctl start sleeper
-	run inside setpriv --reuid=65534 --regid=65534 --clear-groups vatallocctl verify --json=short sleeper
+	as 65534 vatallocctl verify --json=short sleeper
 	assert_equal "$status" 1
-	assert_output --partial denied
+	assert_output --partial '"protected":null,"mode":null,"reason":"denied"'
+	assert_equal "$stderr" 'vatallocctl: sleeper.service: cannot tell, only root may look into its processes'
+	as 65534 vatallocctl verify --no-legend sleeper
+	assert_equal "$status" 1
+	assert_output --regexp '^ *[0-9]+ idle +unknown +- +only root may look'
+	as 65534 vatallocctl status --json=short sleeper
+	assert_success
+	assert_output --partial '"protected":null,"reason":"denied"'
+	assert_output --partial '"processes":1,"processes_protected":null'
 }
 
 @test "a user may ask, and is told what a user may know" {
 	each as_a_user
+}
+
+own_process() {
+	# What is seen to be unprotected is so, whatever else there is.
+	printf '%s\n' '[Service]' 'User=nobody' \
+		'ExecStart=+/bin/sh -c "/usr/local/bin/idle & exec setpriv --reuid=65534 --regid=65534 --clear-groups env -i /usr/local/bin/idle"' |
+		inside tee /etc/systemd/system/mixed.service > /dev/null
+	inside systemctl daemon-reload
+	inside systemctl start mixed
+	eventually two_idle
+	as 65534 vatallocctl verify --no-legend mixed
+	assert_equal "$status" 3
+	assert_line --regexp 'idle +unknown '
+	assert_line --regexp 'idle +no '
+	as 65534 vatallocctl status --no-legend mixed
+	assert_output --regexp '^mixed.service +no +- +\?/2 '
+	inside systemctl stop mixed
+}
+
+two_idle() {
+	[ "$(inside sh -c 'for pid in $(cat /sys/fs/cgroup/$(systemctl show -P ControlGroup mixed)/cgroup.procs); do
+		cat /proc/$pid/comm; done' | sort | uniq -c | tr -s ' ')" = ' 2 idle' ]
+}
+
+@test "a unit of which a user may see a part" {
+	each own_process
+}
+
+nameless_user() {
+	refute inside getent passwd 54321
+	as 54321 vatallocctl status nginx
+	assert_equal "$status" 1
+	assert_output ''
+	assert_equal "$stderr" 'vatallocctl: cannot ask the service manager: D-Bus accepts no user that passwd does not have, such as UID 54321'
+	as 54321 vatallocctl verify nginx
+	assert_equal "$status" 1
+	assert_regex "$stderr" 'such as UID 54321$'
+}
+
+@test "a user that passwd does not have is told so" {
+	each nameless_user
 }

@@ -123,20 +123,25 @@ static int set_bytes(struct table *table, size_t text_column, size_t column, uin
 static int add_processes(struct table *table, const struct status *status)
 {
 	const struct vatalloc_stats *stats = &status->main->stats;
+	bool unknown = status_is_unknown(status);
 	auto_free char *note = NULL, *note_clean = NULL;
 	char used[16];
 	int r;
 
-	if ((r = table_setf(table, STATUS_PROCESSES_TEXT, "%zu/%zu", status->n_protected,
-		     status->n_processes)) < 0 ||
-		(r = set_number(table, STATUS_PROCESSES, status->n_processes)) < 0 ||
-		(r = set_number(table, STATUS_PROCESSES_PROTECTED, status->n_protected)) < 0 ||
+	r = status->denied ? table_setf(table, STATUS_PROCESSES_TEXT, "?/%zu", status->n_processes)
+			   : table_setf(table, STATUS_PROCESSES_TEXT, "%zu/%zu",
+				     status->n_protected, status->n_processes);
+	if (r >= 0 && !status->denied)
+		r = set_number(table, STATUS_PROCESSES_PROTECTED, status->n_protected);
+	if (r >= 0 && !unknown)
+		r = table_set(table, STATUS_PROTECTED,
+			yes_no(status->verdict == VERDICT_PROTECTED));
+	if (r < 0 || (r = set_number(table, STATUS_PROCESSES, status->n_processes)) < 0 ||
 		(r = table_set(table, STATUS_PROTECTED_TEXT,
 			 status->verdict == VERDICT_PROTECTED ? "yes"
+			 : unknown			      ? "unknown"
 			 : status->n_protected		      ? "partly"
 							      : "no")) < 0 ||
-		(r = table_set(table, STATUS_PROTECTED,
-			 yes_no(status->verdict == VERDICT_PROTECTED))) < 0 ||
 		(r = table_set(table, STATUS_REASON, process_reason(status->worst->reason))) < 0)
 		return r;
 	if (status->worst->reason != REASON_PROTECTED) {
@@ -189,7 +194,8 @@ static int add_status(struct table *table, const struct status *status)
 		return r;
 	if (status->n_processes)
 		return add_processes(table, status);
-	if ((r = table_set(table, STATUS_PROTECTED_TEXT, service->active_state)) < 0)
+	if ((r = table_set(table, STATUS_PROTECTED_TEXT, service->active_state)) < 0 ||
+		(r = table_set(table, STATUS_PROTECTED, yes_no(false))) < 0)
 		return r;
 	return table_set(table, STATUS_NOTE,
 		service->enabled ? "will be protected when it is started"

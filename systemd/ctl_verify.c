@@ -21,6 +21,7 @@ enum {
 enum verify_column {
 	VERIFY_PID,
 	VERIFY_NAME,
+	VERIFY_PROTECTED_TEXT,
 	VERIFY_PROTECTED,
 	VERIFY_MODE,
 	VERIFY_REASON,
@@ -34,7 +35,8 @@ enum verify_column {
 static const struct table_column verify_columns[VERIFY_COLUMNS] = {
 	[VERIFY_PID] = {"PID", "pid", TABLE_NUMBER | TABLE_RIGHT},
 	[VERIFY_NAME] = {"NAME", "name", 0},
-	[VERIFY_PROTECTED] = {"PROTECTED", "protected", TABLE_BOOLEAN},
+	[VERIFY_PROTECTED_TEXT] = {"PROTECTED", NULL, TABLE_TEXT_ONLY},
+	[VERIFY_PROTECTED] = {NULL, "protected", TABLE_JSON_ONLY | TABLE_BOOLEAN},
 	[VERIFY_MODE] = {"MODE", "mode", 0},
 	[VERIFY_REASON] = {NULL, "reason", TABLE_JSON_ONLY},
 	[VERIFY_PROGRAM] = {NULL, "program", TABLE_JSON_ONLY},
@@ -68,7 +70,8 @@ static int describe(const struct status *status, const struct process *process, 
 static int add_process(
 	struct table *table, const struct status *status, const struct process *process)
 {
-	bool protected = process_verdict(process->reason) == VERDICT_PROTECTED;
+	const char *protected = yes_no(process_verdict(process->reason) == VERDICT_PROTECTED);
+	bool unknown = process->reason == REASON_DENIED;
 	auto_free char *note = NULL;
 	int r;
 
@@ -76,7 +79,9 @@ static int add_process(
 		(r = set_clean(table, VERIFY_NAME, process->name)) < 0 ||
 		(r = set_clean(table, VERIFY_PROGRAM, process->program)) < 0 ||
 		(r = set_clean(table, VERIFY_LIBRARY, process->library)) < 0 ||
-		(r = table_set(table, VERIFY_PROTECTED, yes_no(protected))) < 0 ||
+		(r = table_set(table, VERIFY_PROTECTED_TEXT, unknown ? "unknown" : protected)) <
+			0 ||
+		(r = table_set(table, VERIFY_PROTECTED, unknown ? NULL : protected)) < 0 ||
 		(r = table_set(table, VERIFY_REASON, process_reason(process->reason))) < 0)
 		return r;
 	if (process->stats.version) {
@@ -177,7 +182,6 @@ static bool is_settled(const struct status *status, unsigned looks, bool last)
 static int judge_unit(struct table *table, const struct status *status)
 {
 	const struct service *service = &status->service;
-	bool denied = false;
 
 	if (!status->n_processes) {
 		/* For vatalloc@.service: the unit's next start will be protected, all is well. */
@@ -199,14 +203,15 @@ static int judge_unit(struct table *table, const struct status *status)
 			return fail(r, service->id);
 		if (arg.wait && process->reason != REASON_PROTECTED)
 			complain_process(status, process);
-		denied = denied || process->reason == REASON_DENIED;
 	}
 	if (arg.wait && status->verdict == VERDICT_PROTECTED)
 		fprintf(stderr, "%s: %zu process%s protected, mode %s\n", service->id,
 			status->n_processes, status->n_processes == 1 ? "" : "es",
 			process_mode(status->main->stats.mode));
-	if (denied && status->verdict == VERDICT_UNDECIDED)
+	if (status_is_unknown(status)) {
+		complain("%s: cannot tell, only root may look into its processes", service->id);
 		return EXIT_ERROR;
+	}
 	return verdict_code(status->verdict);
 }
 

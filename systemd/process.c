@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -569,6 +570,9 @@ int process_read(pid_t pid, struct process *ret)
 		auto_close int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 		r = dir < 0 ? -errno : read_process(dir, &process);
+		/* A /proc mounted with hidepid= does not even show what others run. */
+		if (r == -ENOENT && kill(pid, 0) < 0 && errno == EPERM)
+			r = -EPERM;
 	}
 	if (r == -ENOMEM) {
 		process_free(&process);

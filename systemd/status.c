@@ -26,6 +26,8 @@ static void add_up(struct status *status)
 
 		if (verdict == VERDICT_PROTECTED)
 			status->n_protected++;
+		if (process->reason == REASON_DENIED)
+			status->denied = true;
 		if (!status->worst || verdict > process_verdict(status->worst->reason))
 			status->worst = process;
 		if (!status->main || process->pid == status->service.main_pid)
@@ -78,6 +80,11 @@ int status_read(sd_bus *bus, bool user, const char *unit, struct status *ret)
 	add_up(&status);
 	*ret = status;
 	return 0;
+}
+
+bool status_is_unknown(const struct status *status)
+{
+	return status->denied && status->verdict == VERDICT_UNDECIDED;
 }
 
 /* The reasons that a process has which was started before its service got the library. */

@@ -14,6 +14,7 @@ struct status {
 	struct service service;
 	struct process *processes; /* those that have gone since are not among them */
 	size_t n_processes, n_protected;
+	bool denied;		     /* this user may not look into one of them */
 	enum verdict verdict;	     /* of the worst one; VERDICT_UNDECIDED without processes */
 	const struct process *worst; /* NULL without processes */
 	const struct process *main;  /* the main process, or the first; NULL without processes */
@@ -25,6 +26,9 @@ struct status {
 int status_read(sd_bus *bus, bool user, const char *unit, struct status *ret);
 
 void status_free(struct status *status);
+
+/* Whether it takes root to tell: this user may not look into all, and sees none unprotected. */
+bool status_is_unknown(const struct status *status);
 
 /*
  * Why one process of the unit is protected or not, with what is known of the unit; a sentence

@@ -41,10 +41,9 @@ static int add_column(struct table *table, const struct table_column *column)
 		column->flags & TABLE_RIGHT ? SCOLS_FL_RIGHT : 0);
 	if (!c)
 		return -ENOMEM;
-	if (column->flags & TABLE_NUMBER)
+	/* libsmartcols' booleans know no null. Numbers do, and are printed as they are. */
+	if (column->flags & (TABLE_NUMBER | TABLE_BOOLEAN))
 		return scols_column_set_json_type(c, SCOLS_JSON_NUMBER);
-	if (column->flags & TABLE_BOOLEAN)
-		return scols_column_set_json_type(c, SCOLS_JSON_BOOLEAN);
 	return 0;
 }
 

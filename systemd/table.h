@@ -17,7 +17,7 @@ enum table_format {
 enum {
 	TABLE_RIGHT = 1 << 0,	  /* aligned to the right */
 	TABLE_NUMBER = 1 << 1,	  /* a number in JSON */
-	TABLE_BOOLEAN = 1 << 2,	  /* "yes" and "no"; a boolean in JSON */
+	TABLE_BOOLEAN = 1 << 2,	  /* "yes" and "no"; "true" and "false" in JSON */
 	TABLE_JSON_ONLY = 1 << 3, /* not in the text */
 	TABLE_TEXT_ONLY = 1 << 4, /* not in JSON: a form for people of what another column has */
 };

@@ -109,8 +109,7 @@ const char *yes_no(bool yes)
 {
 	if (arg.format == TABLE_TEXT)
 		return yes ? "yes" : "no";
-	/* What libsmartcols takes for the two of them. */
-	return yes ? "1" : "0";
+	return yes ? "true" : "false";
 }
 
 int set_number(struct table *table, size_t column, uint64_t n)
@@ -149,6 +148,7 @@ char *unit_name(const char *name)
 int connect_bus(sd_bus **ret)
 {
 	int r = service_connect(arg.user, ret);
+
 	/* The D-Bus daemon wants to know the user's groups, and hangs up on one it cannot find. */
 	if ((r == -ENOTCONN || r == -ECONNRESET) && !getpwuid(geteuid())) {
 		complain("cannot ask the service manager: D-Bus accepts no user that passwd does "
@@ -156,7 +156,6 @@ int connect_bus(sd_bus **ret)
 			(uintmax_t)geteuid());
 		return EXIT_ERROR;
 	}
-
 	return r < 0 ? fail(r, "cannot connect to the service manager") : EXIT_OK;
 }
 
