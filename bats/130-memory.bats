@@ -50,6 +50,10 @@ stays_small() {
 	stays_small "$WITHOUT_TAGS" churn pins 1200 8 1 32
 }
 
+@test "what lies between aligned objects does not stay" {
+	stays_small "$WITHOUT_TAGS" churn aligned 160 32
+}
+
 @test "address mode: with granularity 4K" {
 	stays_small address:granularity=4K churn fifo $((other_mib / 4)) 100
 }

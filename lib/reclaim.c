@@ -131,21 +131,33 @@ static bool page_is_dead(const struct lease *l, uintptr_t address)
 	return true;
 }
 
-/* Releases what is dead in pieces of at least @least bytes. */
+/*
+ * Whether a page without a lease never gets one: it is in a gap in front of an aligned lease, which
+ * ends before @gaps_end, or in the tail of a closed block.
+ */
+static bool page_is_waste(const struct block *b, size_t page, size_t gaps_end)
+{
+	return page < gaps_end ||
+	       (page < BLOCK_PAGES && __atomic_load_n(&b->closed, __ATOMIC_ACQUIRE) &&
+		       page << LEASE_PAGE_SHIFT >= b->used);
+}
+
+/* Releases what is dead in pieces of at least @least bytes; gaps only page by page. */
 static int sweep_block(struct block *b, size_t least)
 {
 	uintptr_t base = space_block_address(b->number);
-	size_t begin = 0;
+	size_t begin = 0, gaps_end = least == LEASE_PAGE ? BLOCK_PAGES : 0;
 
 	history_hold();
+	/* A lease still to come is behind all others. */
+	while (gaps_end && !__atomic_load_n(&b->lease_at[gaps_end - 1], __ATOMIC_ACQUIRE))
+		gaps_end--;
 	for (size_t i = 0; i <= BLOCK_PAGES; i++) {
 		struct lease *l =
 			i < BLOCK_PAGES ? __atomic_load_n(&b->lease_at[i], __ATOMIC_ACQUIRE) : NULL;
 
-		/* No lease: the tail of a closed block, a short gap, or one still to come. */
 		if (l ? page_is_dead(l, base + (i << LEASE_PAGE_SHIFT))
-		      : i < BLOCK_PAGES && __atomic_load_n(&b->closed, __ATOMIC_ACQUIRE) &&
-					i << LEASE_PAGE_SHIFT >= b->used)
+		      : page_is_waste(b, i, gaps_end))
 			continue;
 		if ((i - begin) << LEASE_PAGE_SHIFT >= least)
 			release(b, begin, i);
@@ -172,7 +184,7 @@ static bool is_settled(const struct block *b)
 
 void reclaim_regret(const struct block *b)
 {
-	if (space_age(b->number) > 2 * settling_age() || patience.blocks == PATIENCE_MAX)
+	if (space_age(b->number) > 2 * settling_age() || patience.blocks >= PATIENCE_MAX)
 		return;
 	patience.blocks++;
 	patience.sweeps = 0;

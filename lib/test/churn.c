@@ -10,6 +10,7 @@
  *	large      the oldest goes, objects of 64 KiB to 8 MiB
  *	waves      all are freed when the heap is full, so that it empties and fills
  *	pins       the oldest goes, objects of 4 KiB; between any two one of 600 KiB comes and goes
+ *	aligned    the oldest goes, objects of 20 KiB at multiples of 128 KiB
  */
 #include "check.h"
 
@@ -20,7 +21,7 @@
 #define SURVIVORS 8192 /* of which a thread can have at most so many, and a tenth of its heap */
 #define MOST	  16
 
-enum pattern { FIFO, RANDOM, GROW, LARGE, WAVES, PINS, N_PATTERNS };
+enum pattern { FIFO, RANDOM, GROW, LARGE, WAVES, PINS, ALIGNED, N_PATTERNS };
 
 struct heap {
 	enum pattern pattern;
@@ -41,6 +42,8 @@ static size_t next_size(struct heap *h)
 		return 64 * KIB + random_size(&h->seed, 8 * MIB);
 	if (h->pattern == PINS)
 		return 4 * KIB;
+	if (h->pattern == ALIGNED)
+		return 20 * KIB;
 	return 16 + random_size(&h->seed, next_random(&h->seed) % 16 ? KIB : 64 * KIB);
 }
 
@@ -48,7 +51,7 @@ static size_t next_size(struct heap *h)
 static void *allocate(struct heap *h, size_t size)
 {
 	size_t usable;
-	char *p = (char *)hide(malloc(size));
+	char *p = (char *)hide(h->pattern == ALIGNED ? memalign(128 * KIB, size) : malloc(size));
 
 	CHECK(p, "no memory for %zu bytes", size);
 	usable = malloc_usable_size(p);
@@ -155,7 +158,7 @@ static void look(const char *when)
 int main(int argc, char **argv)
 {
 	static const char *const patterns[N_PATTERNS] = {
-		"fifo", "random", "grow", "large", "waves", "pins"};
+		"fifo", "random", "grow", "large", "waves", "pins", "aligned"};
 	unsigned n = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 1, pattern;
 	size_t total;
 	double start = seconds();
