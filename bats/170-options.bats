@@ -239,6 +239,17 @@ says() {
 	assert [ "$space" -lt $((96 << 20)) ]
 }
 
+@test "a chunk that one thread frees and another gets is counted once" {
+	local sent used
+	run_with_lib mode=count:stats=exit exchange 64
+	assert_success
+	sent=${output%% *}
+	used=$(sed -n 's/^vatalloc: lives_used //p' <<< "$stderr")
+	assert [ "$used" -ge "$sent" ]
+	# Those that are ready count, too.
+	assert [ "$used" -lt $((sent + sent / 10)) ]
+}
+
 @test "stats=no prints nothing" {
 	says mode=address:stats=no ''
 }

@@ -334,6 +334,7 @@ static void drop_oldest(struct tcache *t, struct tcache_bin *bin, size_t n)
 	for (size_t i = 0; i < bin->n; i++)
 		bin->ready[i] = bin->ready[i + n];
 	t->taken_bytes -= (int64_t)(n * bin->size);
+	t->begun -= n; /* counted again by who gets them */
 }
 
 void tcache_spill(struct tcache *t, unsigned class)
@@ -364,12 +365,16 @@ void *tcache_last_resort(unsigned class)
 static void leave_slab(struct tcache_bin *bin, bool cached)
 {
 	struct lease *l = bin->slab;
+	uintptr_t slot, end;
 
 	if (!l)
 		return;
 	bin->slab = NULL;
-	for (size_t i = bin->walked; i < l->n_chunks; i++)
-		slot_give((char *)l->run->slots + i * bin->size, bin->size, cached);
+	slot = l->run->slots + (size_t)bin->walked * bin->size;
+	end = l->run->slots + (size_t)l->n_chunks * bin->size;
+	/* The last one may be the end of the run, and the lease be another's. */
+	for (; slot < end; slot += bin->size)
+		slot_give((void *)slot, bin->size, cached);
 }
 
 /* What a bin has ready goes back to where it can be used: its slab, or jemalloc. */
