@@ -142,13 +142,14 @@ static void block_die(struct block *b)
 	size_t released = 0;
 
 	list_remove(b);
+	/* While the space table still leads to the block: whoever forgets a lease looks it up there. */
+	history_drop_block(b);
 	for (size_t i = 0; i < BLOCK_PAGES / 64; i++)
 		released += (size_t)__builtin_popcountl(b->released[i]) << LEASE_PAGE_SHIFT;
 	if (released && reclaim.sweeps)
 		reclaim_regret(b);
 	space_retire(b->number, 1, released == 0 && !b->small);
 	reclaim_add_dead(-(int64_t)(BLOCK_SIZE - released));
-	history_drop_block(b);
 	if (b->unit_exhausted)
 		meta_free(b->unit_exhausted, reclaim.units * sizeof(*b->unit_exhausted));
 	meta_free(b, sizeof(*b));

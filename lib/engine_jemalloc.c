@@ -228,7 +228,7 @@ static bool take_chunk(const struct wish *wish, struct lease **ret_lease, size_t
 
 		index = ((uintptr_t)slot - run->slots) * slot_classes.class[class].inverse >> 32;
 		l = __atomic_load_n(&run->lease, __ATOMIC_ACQUIRE);
-		if (!l || l->class != class)
+		if (!l || l->class != class || l->run != run)
 			l = arena_bind(run, class);
 	}
 	if (!l) {

@@ -33,7 +33,7 @@ static void unlink(struct lease *l)
 	history.bytes -= lease_struct_bytes(l->n_chunks);
 }
 
-/* The caller holds the lock, so the block cannot be freed: history_drop_block() comes first. */
+/* The caller holds the lock; the block is in the space table until history_drop_block() has had it. */
 static void forget(struct lease *l)
 {
 	uintptr_t end = l->start + l->bytes;
@@ -69,7 +69,10 @@ void history_drop_block(struct block *b)
 	lock_take(&history.lock);
 	for (size_t i = 0; i < BLOCK_PAGES; i++) {
 		l = b->lease_at[i];
-		if (!l || l == last || l == &lease_forgotten)
+		if (!l)
+			continue;
+		__atomic_store_n(&b->lease_at[i], &lease_forgotten, __ATOMIC_RELEASE);
+		if (l == last || l == &lease_forgotten)
 			continue;
 		if (last)
 			meta_free(last, lease_struct_bytes(last->n_chunks));

@@ -17,7 +17,7 @@ extern struct lease lease_forgotten;
 /* Remembers a lease that just died; forgets others for it. */
 void history_add(struct lease *l);
 
-/* Frees all leases of a block, which is dead and not in the space table any more. */
+/* Frees all leases of a block, which is dead but still in the space table. */
 void history_drop_block(struct block *b);
 
 /* Between these nothing is forgotten, so that a sweep can read the leases of a block. */

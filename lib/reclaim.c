@@ -63,26 +63,38 @@ void reclaim_add_live(int64_t bytes)
 	vatalloc_stats.live_bytes = live > 0 ? (uint64_t)live : 0;
 }
 
+static bool is_released(const struct block *b, size_t page)
+{
+	return __atomic_load_n(&b->released[page / 64], __ATOMIC_RELAXED) >> page % 64 & 1;
+}
+
+/* Whether the page was not noted as released before. */
+static bool note_released(struct block *b, size_t page)
+{
+	uint64_t bit = (uint64_t)1 << page % 64;
+
+	return !(__atomic_fetch_or(&b->released[page / 64], bit, __ATOMIC_RELAXED) & bit);
+}
+
 /* Releases whole pages of a block and notes it, unless that has been done. */
 static void release(struct block *b, size_t page, size_t end)
 {
 	size_t pages_per_os_page = os.page >> LEASE_PAGE_SHIFT;
-	size_t before = 0;
+	size_t released = 0;
 
 	page = round_up(page, pages_per_os_page);
 	end = round_down(end, pages_per_os_page);
+	while (page < end && is_released(b, page))
+		page++;
 	if (page >= end)
-		return;
-	for (size_t i = page; i < end; i++)
-		before += b->released[i / 64] >> i % 64 & 1;
-	if (before == end - page)
 		return;
 	if (os_release((void *)(space_block_address(b->number) + (page << LEASE_PAGE_SHIFT)),
 		    (end - page) << LEASE_PAGE_SHIFT) < 0)
 		return;
-	for (size_t i = page; i < end; i++)
-		__atomic_fetch_or(&b->released[i / 64], (uint64_t)1 << i % 64, __ATOMIC_RELAXED);
-	reclaim_add_dead(-(int64_t)((end - page - before) << LEASE_PAGE_SHIFT));
+	/* Another thread may be releasing them too: each page counts once. */
+	for (; page < end; page++)
+		released += note_released(b, page);
+	reclaim_add_dead(-(int64_t)(released << LEASE_PAGE_SHIFT));
 }
 
 void reclaim_exhaust_units(struct block *b, size_t offset, size_t bytes)

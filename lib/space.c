@@ -327,6 +327,12 @@ size_t space_age(size_t number)
 	return own.recycling ? SIZE_MAX : next - number;
 }
 
+/* Whether there are blocks never taken; the others are not worth it for pages that only wait. */
+static bool has_fresh(void)
+{
+	return own.next < space.size >> BLOCK_SHIFT;
+}
+
 /* Moves the pages of dead blocks to new ones, as many as `ready` should hold. */
 static void keep_pages(size_t number, size_t n)
 {
@@ -338,7 +344,7 @@ static void keep_pages(size_t number, size_t n)
 		/* Blocks already open and empty come first: they are fresh addresses too. */
 		if (own.n_empty)
 			to = own.empty[--own.n_empty];
-		else if (own.recycling || take_reserved(1, 1, &to) < 0)
+		else if (!has_fresh() || take_reserved(1, 1, &to) < 0)
 			return;
 		if (os_move((void *)space_block_address(i), (void *)space_block_address(to),
 			    BLOCK_SIZE) < 0) {

@@ -263,7 +263,8 @@ static size_t fill_from_slots(
 		struct lease *l = __atomic_load_n(&run->lease, __ATOMIC_ACQUIRE);
 		size_t index;
 
-		if (!l || l->class != class)
+		/* Another thread may have parked what was there, and its struct be anything now. */
+		if (!l || l->class != class || l->run != run)
 			l = arena_bind(run, (uint8_t) class);
 		if (!l) {
 			slot_give(slots[n], sc->size, false);
