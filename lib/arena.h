@@ -20,13 +20,13 @@ enum {
 	ARENA_LARGE_CLASSES =
 		56, /* sizes of large chunks that can be parked: four a doubling to 32 MiB */
 	ARENA_LEASE_MAX = 64 << 10, /* bytes of a lease of one life for small chunks */
-	ARENA_PACE = 256 << 10,     /* bytes of the arena's in which such a lease should be used up, */
-	ARENA_FAST = 4 << 20,       /* and in which it is by a class that is fast */
+	ARENA_PACE = 256 << 10, /* bytes of the arena's in which such a lease should be used up, */
+	ARENA_FAST = 4 << 20,   /* and in which it is by a class that is fast */
 };
 
 struct arena {
 	struct lock lock;
-	unsigned slot_arena;               /* jemalloc's number */
+	unsigned slot_arena;             /* jemalloc's number */
 	struct block *open[BLOCK_SORTS]; /* the blocks that the next leases come from */
 	bool had[BLOCK_SORTS];           /* whether there has been one */
 	struct lease *partial[SLOT_CLASSES];

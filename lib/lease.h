@@ -36,7 +36,7 @@ enum {
 	LIFE_GROWN = 0x40,
 	LIVES_MTE = TAG_STEPS,
 	LEASE_SHARED_MAX = 512 << 10, /* bytes */
-	CLASS_LARGE = 80,             /* the class of a lease with one large chunk, the last of all */
+	CLASS_LARGE = 80, /* the class of a lease with one large chunk, the last of all */
 };
 
 static_assert(LIVES_MTE <= LIFE_COUNT, "a life byte can count to the last life");
@@ -83,8 +83,8 @@ extern uint8_t lease_lives;
  * A new lease for a slab, in a block of @sort (block.h). The caller holds the lock of @arena. NULL
  * when memory or lease space is out.
  */
-struct lease *lease_new(struct arena *arena, const struct size_class *sc, uint8_t class,
-	enum block_sort sort);
+struct lease *lease_new(
+	struct arena *arena, const struct size_class *sc, uint8_t class, enum block_sort sort);
 
 /*
  * A new lease for one large chunk of @size bytes (a multiple of the page) at a multiple of @align.

@@ -9,7 +9,7 @@
 #include "stats.h"
 
 enum {
-	DEAD_FLOOR = 6 << 20,  /* bytes: below this no sweep pays */
+	DEAD_FLOOR = 6 << 20,   /* bytes: below this no sweep pays */
 	PARKED_FLOOR = 8 << 20, /* bytes of parked memory that may always stay */
 	LONG_PIECE = 64 << 10,  /* bytes released at a time while memory is not short */
 	YOUNG_BLOCKS = 4,       /* age up to which a block is never swept */

@@ -45,11 +45,11 @@ struct block {
 	uint32_t number;                     /* place in lease space */
 	uint32_t used;                       /* bytes leased, from the front */
 	uint32_t open;                       /* bytes opened, from the front */
-	uint32_t populated;                  /* of a small block: bytes faulted in, from the front */
-	uint32_t dead;                       /* bytes of dead leases and of what was never leased */
-	bool dirty;                          /* its pages were in use before: not zeroes */
-	bool closed;                         /* nothing more is leased from it */
-	bool small;                          /* its pages are; else they are one huge page */
+	uint32_t populated; /* of a small block: bytes faulted in, from the front */
+	uint32_t dead;      /* bytes of dead leases and of what was never leased */
+	bool dirty;         /* its pages were in use before: not zeroes */
+	bool closed;        /* nothing more is leased from it */
+	bool small;         /* its pages are; else they are one huge page */
 	uint64_t released[BLOCK_PAGES / 64]; /* pages given back, one bit each */
 	uint32_t *unit_exhausted;            /* exhausted bytes of each unit, or NULL: reclaim.h */
 	struct block *prev, *next;           /* all shared blocks, oldest first */

@@ -127,7 +127,7 @@ void tcache_init(void (*begin)(void), void (*end)(void))
 	for (size_t granules = 0; granules <= TCACHE_MAX / MTE_GRANULE; granules++) {
 		if (class < tcache_bins && granules * MTE_GRANULE > slot_classes.class[class].size)
 			class ++;
-		tcache_class[granules] = (uint8_t) class;
+		tcache_class[granules] = (uint8_t)class;
 	}
 	for (unsigned i = 0; i < tcache_bins; i++) {
 		entries += lease_lives > 1 ? room_of(i) : 0;
@@ -265,7 +265,7 @@ static size_t fill_from_slots(
 
 		/* Another thread may have parked what was there, and its struct be anything now. */
 		if (!l || l->class != class || l->run != run)
-			l = arena_bind(run, (uint8_t) class);
+			l = arena_bind(run, (uint8_t)class);
 		if (!l) {
 			slot_give(slots[n], sc->size, false);
 			continue;

@@ -55,7 +55,7 @@ struct tcache {
 	/* Since the last tcache_publish(). */
 	uint64_t dead_chunks; /* exhausted */
 	uint64_t dead_bytes;
-	uint64_t begun; /* lives of chunks that did not come from a bin's own frees */
+	uint64_t begun;      /* lives of chunks that did not come from a bin's own frees */
 	int64_t taken_bytes; /* made ready, less those given back */
 	struct tcache_bin bin[CLASS_LARGE + 1]; /* one a class; those not cached have no room */
 };

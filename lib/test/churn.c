@@ -17,9 +17,9 @@
 #include <malloc.h>
 #include <pthread.h>
 
-#define RING	  (1u << 20) /* objects a thread can have */
+#define RING      (1u << 20) /* objects a thread can have */
 #define SURVIVORS 8192 /* of which a thread can have at most so many, and a tenth of its heap */
-#define MOST	  16
+#define MOST      16
 
 enum pattern { FIFO, RANDOM, GROW, LARGE, WAVES, PINS, ALIGNED, N_PATTERNS };
 
