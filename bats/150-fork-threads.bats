@@ -52,3 +52,7 @@ load cases
 @test "with tags: producers allocate what consumers free" {
 	passes "$WITH_TAGS" exchange 64
 }
+
+@test "blocks die while other threads forget the leases in them" {
+	passes "$WITHOUT_TAGS" forget
+}
