@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pairs same|random N: N times a malloc and a free; of 64 bytes, or of 16 to 527 bytes with 4096
- * objects alive.
+ * pairs same|random|none N: N times a malloc and a free; of 64 bytes, or of 16 to 527 bytes with 4096
+ * objects alive; or N times two instructions, to see whether they are counted right.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,6 +13,10 @@ int main(int argc, char **argv)
 	size_t n = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
 	uint64_t seed = 1;
 
+	if (argc > 2 && !strcmp(argv[1], "none")) {
+		__asm__ volatile("1: subs %0, %0, #1\n\tb.ne 1b" : "+r"(n) : : "cc");
+		return 0;
+	}
 	if (argc > 2 && !strcmp(argv[1], "same")) {
 		while (n--) {
 			char *volatile p = malloc(64);
