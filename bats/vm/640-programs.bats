@@ -127,6 +127,10 @@ same() {
 	same 'luajit /opt/scripts/luajit.lua'
 }
 
+@test "C modules hand LuaJIT tagged pointers" {
+	same '/opt/programs/light-userdata | grep -x "20000 good, 0 bad"'
+}
+
 @test "node" {
 	same 'node /opt/scripts/node.js'
 }
