@@ -104,7 +104,7 @@ with_huge_pages() {
 	guest "echo $1 > /sys/kernel/mm/transparent_hugepage/enabled"
 	passes sync test/invariant tagged 100 2
 	passes sync test/churn fifo 256 16
-	passes sync programs/grown
+	VM_LIMIT=300 passes sync programs/grown
 	passes address test/churn fifo 256 16
 }
 
@@ -118,19 +118,20 @@ with_huge_pages() {
 }
 
 @test "realloc keeps tags, and takes them from what it leaves" {
-	passes sync programs/grown
-	passes sync:granularity=4K programs/grown
+	VM_LIMIT=300 passes sync programs/grown
+	VM_LIMIT=300 passes sync:granularity=4K programs/grown
 }
 
 @test "debuggers and profilers can read the heap" {
 	local mode
 	for mode in sync async address; do
 		passes $mode programs/readers
-		assert_output 'process_vm_readv: read
-process_vm_readv, tagged: read
-ptrace: read
-ptrace, tagged: read
-mem: read
-process_vm_readv into the heap: read'
+		assert_line -n 0 'process_vm_readv: read'
+		assert_line -n 1 'process_vm_readv, tagged: read'
+		assert_line -n 2 'ptrace: read'
+		# An old kernel leaves it to the debugger to take the tag off.
+		[ "$VM_KERNEL" = 6.1 ] || assert_line -n 3 'ptrace, tagged: read'
+		assert_line -n 4 'mem: read'
+		assert_line -n 5 'process_vm_readv into the heap: read'
 	done
 }
