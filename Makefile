@@ -10,6 +10,8 @@
 #                       ARGS='-f double' passes options to bats
 #   make bench          the same work under glibc's heap, jemalloc, others and ours, side by side;
 #                       bats/bench/module.mk says more
+#   make check-vm       test the arm64 packages on a real kernel with memory tagging, emulated;
+#                       bats/vm/module.mk says more
 #   make check-sid      build and test in a chroot of Debian sid
 #   make deb            build the Debian packages, into build/deb/; debian/module.mk says more
 #   make install        into $(DESTDIR)

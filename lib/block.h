@@ -5,7 +5,7 @@
  *
  * One long-lived lease keeps a whole block, so an arena has a block open for each sort of lease:
  *
- *   BLOCK_FAST   small chunks of a class that uses its leases up fast
+ *   BLOCK_FAST   small chunks of a class that uses its leases up fast, and all with many lives
  *   BLOCK_SLOW   those of a class that does not (arena.h)
  *   BLOCK_LARGE  large chunks, and the tails of larger ones
  *

@@ -234,7 +234,7 @@ static void judge(struct report *r, bool tag_fault)
 		judge_slack(r, l, index);
 		return;
 	}
-	if (tag_secret.on && !l->untagged) {
+	if (tags_on() && !l->untagged) {
 		r->has_tags = true;
 		r->memory_tag = tag_fault ? mte_memory_tag(r->address) : TAG_DEAD;
 		judge_tag(r, l, index);
@@ -265,7 +265,7 @@ static void judge_free(struct report *r)
 		r->detail = "the object that was there is freed and forgotten";
 		return;
 	}
-	if (tag_secret.on) {
+	if (tags_on()) {
 		r->has_tags = true;
 		r->memory_tag = l->untagged ? TAG_DEAD : mte_memory_tag(r->address);
 	}
@@ -276,15 +276,15 @@ static void judge_free(struct report *r)
 	}
 	name_chunk(r, l, index);
 	ended = l->life[index] & LIFE_COUNT;
-	life = tag_secret.on && r->pointer_tag ? tag_life(r->chunk, index, r->pointer_tag)
+	life = tags_on() && r->pointer_tag ? tag_life(r->chunk, index, r->pointer_tag)
 	                                       : ended - 1;
-	if (tag_secret.on && !r->pointer_tag) {
+	if (tags_on() && !r->pointer_tag) {
 		r->kind = "untagged-pointer";
 	} else if (ended && life < ended) {
 		r->kind = "double-free";
 		name_lives(r, l, index, life);
 	} else {
-		r->kind = tag_secret.on && life != ended ? "forged-pointer" : "invalid-free";
+		r->kind = tags_on() && life != ended ? "forged-pointer" : "invalid-free";
 		r->detail = "an object that was never handed out";
 	}
 }
@@ -376,7 +376,7 @@ static bool is_ours(const siginfo_t *si)
 	uintptr_t address = mte_untag((uintptr_t)si->si_addr);
 
 	if (si->si_code == SEGV_MTEAERR)
-		return tag_secret.on;
+		return tags_on();
 	return si->si_code > 0 && si->si_code != SI_KERNEL && space.size &&
 	       address - space.base < space.size &&
 	       (si->si_code == SEGV_MTESERR || !in_live_object(address));

@@ -49,6 +49,7 @@ struct tcache_bin {
 };
 
 static_assert(sizeof(struct tcache_bin) == 64, "a bin is found with a shift");
+static_assert(LEASE_SHARED_MAX / MTE_GRANULE <= UINT16_MAX, "`walked` can count a slab's chunks");
 
 struct tcache {
 	struct arena *arena;
@@ -118,7 +119,10 @@ static inline size_t tcache_size_of(size_t size)
 	return slot_classes.class[tcache_class_of(size)].size;
 }
 
-/* A ready chunk begins its life; NULL when the bin is empty. */
+/*
+ * A ready chunk begins its life; NULL when the bin is empty. No chunk is at address 0: told so, the
+ * compiler leaves out the caller's test where there is one.
+ */
 static inline void *tcache_pop(struct tcache_bin *bin)
 {
 	uintptr_t next = bin->next;

@@ -2,7 +2,7 @@
 #
 #   make check-vm                   the whole suite, under trixie's kernel 6.12
 #   make check-vm VM_KERNEL=6.1     under bookworm's kernel; VM_KERNEL=newer: under sid's
-#   make check-vm VM_T=bats/vm/620-faults.bats
+#   make check-vm VM_T=bats/vm/610-faults.bats
 #   make bench-vm                   instruction counts, into build/bench/vm.csv
 #
 # What is made once for that is kept below build/vm: QEMU 10, the kernels, the disks, and beside each
