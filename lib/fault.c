@@ -276,8 +276,7 @@ static void judge_free(struct report *r)
 	}
 	name_chunk(r, l, index);
 	ended = l->life[index] & LIFE_COUNT;
-	life = tags_on() && r->pointer_tag ? tag_life(r->chunk, index, r->pointer_tag)
-	                                       : ended - 1;
+	life = tags_on() && r->pointer_tag ? tag_life(r->chunk, index, r->pointer_tag) : ended - 1;
 	if (tags_on() && !r->pointer_tag) {
 		r->kind = "untagged-pointer";
 	} else if (ended && life < ended) {
