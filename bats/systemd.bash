@@ -25,18 +25,36 @@
 # core_pattern is one setting for the whole computer and its helper runs in the computer's own root, so
 # while machines run it points to a helper that finds the machine a core comes from and hands it to
 # the systemd-coredump in there. The last machine_stop puts the old pattern back. So the machines of
-# all test runs on the computer are in one directory, and no two may have one name.
+# all test runs on the computer are below one directory, each run's in one of its own. What a run that
+# was killed left there, and its machines, the next run takes away.
 
 machine_top=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 # shellcheck source=bats/setup/apt.bash
 . "$machine_top/bats/setup/apt.bash"
 
 machine_roots=${VATALLOC_CHROOT:-$machine_top/build/chroot}
-machine_state=/run/vatalloc-machines
+machine_all=/run/vatalloc-machines
 machine_suites=${VATALLOC_SUITES:-trixie bookworm}
 machine_packages=systemd,systemd-sysv,systemd-coredump,systemd-journal-remote,dbus,nginx-light
 machine_packages+=,libsmartcols1,libdw1,libjemalloc2
-machine_core_helper=$machine_state/core-helper
+machine_core_helper=$machine_all/core-helper
+
+# process_id PID: prints what no other process will ever have, PID.STARTTIME. Fails if there is none, or
+# only a zombie, whoever is to reap it.
+process_id() {
+	local stat
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+	# shellcheck disable=SC2086
+	set -- "$1" ${stat##*) }
+	[[ $2 != Z ]] && echo "$1.${21}"
+}
+
+# lives ID: that process is still there.
+lives() {
+	[[ $(process_id "${1%.*}") = "$1" ]]
+}
+
+machine_state=$machine_all/$(process_id "${BATS_ROOT_PID:-$$}")
 
 requires_machines() {
 	requires root mmdebstrap systemd-nspawn nsenter unshare pgrep
@@ -74,7 +92,7 @@ machine_cores_on() {
 		# \$1 is the PID out here, \$2 to \$7 are PID UID GID SIGNAL TIME DUMPABLE inside.
 		export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 		namespace=\$(readlink "/proc/\$1/ns/pid") || exit 1
-		for file in $machine_state/*/init; do
+		for file in $machine_all/*/*/init; do
 			init=\$(cat "\$file") || continue
 			[ "\$(readlink "/proc/\$init/ns/pid")" = "\$namespace" ] || continue
 			exec nsenter -t "\$init" -a /usr/lib/systemd/systemd-coredump \\
@@ -84,17 +102,34 @@ machine_cores_on() {
 	chmod 0755 "$machine_core_helper.$$"
 	mv "$machine_core_helper.$$" "$machine_core_helper"
 	if ! grep -qF "$machine_core_helper" /proc/sys/kernel/core_pattern; then
-		cat /proc/sys/kernel/core_pattern >"$machine_state/core_pattern"
+		cat /proc/sys/kernel/core_pattern >"$machine_all/core_pattern"
 	fi
 	echo "|$machine_core_helper %P %p %u %g %s %t %d" >/proc/sys/kernel/core_pattern
 }
 
 machine_cores_off() {
-	compgen -G "$machine_state/*/" >/dev/null && return 0
-	if [[ -e $machine_state/core_pattern ]]; then
-		cat "$machine_state/core_pattern" >/proc/sys/kernel/core_pattern
-		rm -f "$machine_state/core_pattern" "$machine_core_helper"
+	compgen -G "$machine_all/*/*/" >/dev/null && return 0
+	if [[ -e $machine_all/core_pattern ]]; then
+		cat "$machine_all/core_pattern" >/proc/sys/kernel/core_pattern
+		rm -f "$machine_all/core_pattern" "$machine_core_helper"
 	fi
+}
+
+# Takes away what runs left that were killed.
+machine_sweep() {
+	local run machine
+	for run in "$machine_all"/*.*/; do
+		run=${run%/}
+		if [[ ! -d $run ]] || lives "$(basename "$run")"; then
+			continue
+		fi
+		for machine in "$run"/*/; do
+			[[ -d $machine ]] || continue
+			machine_state=$run machine_stop "$(basename "$machine")"
+		done
+		rm -rf "$run"
+	done
+	machine_cores_off
 }
 
 machine() {
@@ -115,6 +150,7 @@ machine_start() {
 	local suite=$1 name=$2 root state nspawn init result _
 	root=$(machine_root "$suite") || return 1
 	state=$machine_state/$name
+	machine_sweep
 	mkdir -p "$machine_state"
 	mkdir "$state" || return 1 # the name is taken
 	machine_cores_on
@@ -123,18 +159,19 @@ machine_start() {
 	setsid unshare --mount --propagation private bash -c '
 		umount -R /sys/fs/cgroup
 		mount -t cgroup2 cgroup2 /sys/fs/cgroup || exit
-		mkdir -p "/sys/fs/cgroup/$0"
-		echo $$ >"/sys/fs/cgroup/$0/cgroup.procs"
+		mkdir -p "/sys/fs/cgroup/$2"
+		echo $$ >"/sys/fs/cgroup/$2/cgroup.procs"
 		exec systemd-nspawn --quiet --register=no --keep-unit --boot --private-network \
 			--console=read-only --volatile=overlay --resolv-conf=off --timezone=off \
-			-D "$1" -M "$0"' "$name" "$root" \
+			-D "$1" -M "$0"' "$name" "$root" "$name.$(basename "$machine_state")" \
 		>"$state/console" 2>&1 </dev/null 3>&- 4>&- &
 	nspawn=$!
-	echo "$nspawn" >"$state/nspawn"
+	process_id "$nspawn" >"$state/nspawn"
 	for _ in {1..400}; do
-		if [[ ! -d /proc/$nspawn ]]; then
+		if ! process_id "$nspawn" >/dev/null; then
 			cat "$state/console" >&2
 			rm -r "$state"
+			rmdir --ignore-fail-on-non-empty "$machine_state"
 			machine_cores_off
 			return 1
 		fi
@@ -157,23 +194,27 @@ machine_start() {
 }
 
 machine_stop() {
-	local state=$machine_state/$1 nspawn cgroups _
+	local state=$machine_state/$1 nspawn cgroups cgroup _
 	[[ -d $state ]] || return 0
-	nspawn=$(<"$state/nspawn")
-	# The manager may be gone before it can answer.
-	machine "$1" systemctl poweroff 2>/dev/null || kill "$nspawn" || :
-	# The exe link of a zombie is gone, whoever reaps it, and when.
+	# Not there if its run was killed before it had written it.
+	nspawn=$(cat "$state/nspawn" 2>/dev/null) || :
+	if lives "$nspawn"; then
+		# The manager may be gone before it can answer.
+		machine "$1" systemctl poweroff 2>/dev/null || kill "${nspawn%.*}" || :
+	fi
 	for _ in {1..300}; do
-		readlink -q "/proc/$nspawn/exe" >/dev/null || break
+		lives "$nspawn" || break
 		sleep .05
 	done
-	readlink -q "/proc/$nspawn/exe" >/dev/null && kill -KILL "$nspawn"
+	! lives "$nspawn" || kill -KILL "${nspawn%.*}"
 	cgroups=$(mktemp -d)
 	mount -t cgroup2 cgroup2 "$cgroups"
-	[[ ! -d $cgroups/$1 ]] || find "$cgroups/$1" -depth -type d -exec rmdir {} + || :
+	cgroup=$cgroups/$1.$(basename "$machine_state")
+	[[ ! -d $cgroup ]] || find "$cgroup" -depth -type d -exec rmdir {} + || :
 	umount "$cgroups"
 	rmdir "$cgroups"
 	rm -rf "$state"
+	rmdir --ignore-fail-on-non-empty "$machine_state"
 	machine_cores_off
 }
 
