@@ -50,6 +50,11 @@ stays_small() {
 	stays_small "$WITHOUT_TAGS" churn pins 1200 8 1 32
 }
 
+@test "address mode: objects that stay are not among those that do not, if a site tells them apart" {
+	stays_small address sites
+	stays_small address sites 4
+}
+
 @test "what lies between aligned objects does not stay" {
 	stays_small "$WITHOUT_TAGS" churn aligned 160 32
 }

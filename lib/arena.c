@@ -7,6 +7,7 @@
 #include "os.h"
 #include "reclaim.h"
 #include "run.h"
+#include "site.h"
 #include "stats.h"
 
 enum {
@@ -62,6 +63,46 @@ struct arena *arena_of_slots(unsigned slot_arena)
 		if (arenas[i] && arenas[i]->slot_arena == slot_arena)
 			return arenas[i];
 	return arenas[0];
+}
+
+static struct young *young_place(struct arena *arena, uint32_t number)
+{
+	return &arena->young[number % ARENA_YOUNG];
+}
+
+/* Learns from the lease that is young longest. The caller holds the lock. */
+static void learn_oldest(struct arena *arena)
+{
+	struct young *young = young_place(arena, arena->first_young++);
+
+	if (young->lease)
+		site_learn(young->lease);
+	young->lease = NULL;
+}
+
+/* Enters a new lease among the young ones, and learns from those that no longer are. */
+static void enter_young(struct arena *arena, struct lease *l)
+{
+	if (arena->next_young - arena->first_young == ARENA_YOUNG)
+		learn_oldest(arena);
+	l->young = (uint16_t)arena->next_young;
+	*young_place(arena, arena->next_young++) =
+		(struct young){.lease = l, .leased_at = arena->leased};
+	while (young_place(arena, arena->first_young)->leased_at + SITE_AGE < arena->leased)
+		learn_oldest(arena);
+}
+
+void arena_lose(struct arena *arena, struct lease *l)
+{
+	struct young *young;
+
+	lock_take(&arena->lock);
+	young = young_place(arena, l->young);
+	if (young->lease == l) {
+		site_learn(l);
+		young->lease = NULL;
+	}
+	lock_drop(&arena->lock);
 }
 
 static unsigned large_class(size_t size)
@@ -156,19 +197,25 @@ struct lease *arena_bind(struct run *run, uint8_t class)
 }
 
 struct lease *arena_bind_large(
-	struct run *run, size_t size, size_t align, size_t offset, bool fresh)
+	struct run *run, size_t size, size_t align, size_t offset, bool fresh, uint8_t site)
 {
 	struct arena *arena = run->arena;
+	enum block_sort sort = site_lasts[CLASS_LARGE][site] ? BLOCK_LASTING : BLOCK_LARGE;
 	struct lease *l = NULL;
 
 	lock_take(&arena->lock);
 	if (!fresh)
 		l = unpark(arena, CLASS_LARGE, size, align);
 	if (!l)
-		l = lease_new_large(arena, size, align, offset, fresh);
+		l = lease_new_large(arena, size, align, offset, fresh, sort);
 	if (l) {
 		l->run = run;
 		run->lease = l;
+	}
+	/* One that has blocks to itself is nobody's neighbour. */
+	if (l && lease_lives == 1 && l->bytes <= LEASE_SHARED_MAX) {
+		*site_bytes(l) = site;
+		enter_young(arena, l);
 	}
 	lock_drop(&arena->lock);
 	return l;
@@ -195,10 +242,10 @@ static size_t lease_least(size_t chunk)
 }
 
 /* A new lease of one life, as long as the pace of its class asks for. The caller holds the lock. */
-static struct lease *lease_paced(struct arena *arena, uint8_t class)
+static struct lease *lease_paced(struct arena *arena, uint8_t class, bool lasting)
 {
 	struct size_class sc = slot_classes.class[class];
-	struct pace *pace = &arena->pace[class];
+	struct pace *pace = &arena->pace[class][lasting];
 	size_t bytes = lease_least(sc.size), wanted, since;
 	enum block_sort sort = BLOCK_SLOW;
 	struct lease *l;
@@ -212,9 +259,15 @@ static struct lease *lease_paced(struct arena *arena, uint8_t class)
 	}
 	sc.slab = (uint32_t)bytes;
 	sc.n_chunks = (uint32_t)(bytes / sc.size);
-	l = lease_new(arena, &sc, class, sort);
-	if (l)
-		*pace = (struct pace){.bytes = sc.slab, .leased_at = arena->leased - sc.slab};
+	/* Few of the larger ones live on, and the many small ones that do should not keep them. */
+	if (sort == BLOCK_FAST && sc.size > ARENA_LARGE)
+		sort = BLOCK_LARGE;
+	l = lease_new(arena, &sc, class, lasting ? BLOCK_LASTING : sort);
+	if (!l)
+		return NULL;
+	*pace = (struct pace){.bytes = sc.slab, .leased_at = arena->leased - sc.slab};
+	l->lasting = lasting;
+	enter_young(arena, l);
 	return l;
 }
 
@@ -248,16 +301,16 @@ struct lease *arena_take_spare(struct arena *arena, uint8_t class)
 	return l;
 }
 
-struct lease *arena_take_slab(struct arena *arena, uint8_t class, uint32_t *ret_next)
+struct lease *arena_take_slab(struct arena *arena, uint8_t class, bool lasting, uint32_t *ret_next)
 {
 	struct lease *l;
 	struct run *run;
 	void *first;
 
 	lock_take(&arena->lock);
-	l = arena->partial[class];
+	l = arena->partial[class][lasting];
 	if (l) {
-		arena->partial[class] = l->next;
+		arena->partial[class][lasting] = l->next;
 		lock_drop(&arena->lock);
 		*ret_next = first_unused(l);
 		return l;
@@ -271,7 +324,7 @@ struct lease *arena_take_slab(struct arena *arena, uint8_t class, uint32_t *ret_
 		run = run_of(first);
 	}
 	lock_take(&arena->lock);
-	l = lease_paced(arena, class);
+	l = lease_paced(arena, class, lasting);
 	if (l) {
 		l->run = run;
 		run->lease = l;
@@ -288,8 +341,8 @@ void arena_give_partial(struct arena *arena, struct lease *l)
 	if (first_unused(l) == l->n_chunks)
 		return;
 	lock_take(&arena->lock);
-	l->next = arena->partial[l->class];
-	arena->partial[l->class] = l;
+	l->next = arena->partial[l->class][l->lasting];
+	arena->partial[l->class][l->lasting] = l;
 	lock_drop(&arena->lock);
 }
 

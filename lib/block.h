@@ -5,9 +5,10 @@
  *
  * One long-lived lease keeps a whole block, so an arena has a block open for each sort of lease:
  *
- *   BLOCK_FAST   small chunks of a class that uses its leases up fast, and all with many lives
- *   BLOCK_SLOW   those of a class that does not (arena.h)
- *   BLOCK_LARGE  large chunks, and the tails of larger ones
+ *   BLOCK_FAST     small chunks of a class that uses its leases up fast, and all with many lives
+ *   BLOCK_SLOW     those of a class that does not (arena.h)
+ *   BLOCK_LARGE    large chunks, small ones that are not that small, and the tails of larger ones
+ *   BLOCK_LASTING  chunks of one life, small or large, that will probably live long (site.h)
  *
  * `dead` counts the bytes that will never be used again: dead leases, gaps and the unused tail of a
  * closed block. At 2 MiB the block is dead: it is retired, and its tables and those of its leases

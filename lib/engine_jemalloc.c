@@ -30,6 +30,7 @@
 #include "reclaim.h"
 #include "report.h"
 #include "run.h"
+#include "site.h"
 #include "slot.h"
 #include "space.h"
 #include "stats.h"
@@ -179,6 +180,7 @@ struct wish {
 	size_t align;  /* bytes, a power of two */
 	size_t offset; /* bytes into a page where it begins, or LEASE_ANY_OFFSET */
 	bool fresh;    /* large: on new addresses, with untouched pages */
+	uint8_t site;
 };
 
 /* The lease of a large slot, by the wish. */
@@ -193,7 +195,9 @@ static struct lease *bind_large(struct run *run, const struct wish *wish, size_t
 		arena_park(run->arena, l);
 		l = NULL;
 	}
-	return l ?: arena_bind_large(run, bytes, wish->align, wish->offset, wish->fresh);
+	return l
+	               ?: arena_bind_large(
+				  run, bytes, wish->align, wish->offset, wish->fresh, wish->site);
 }
 
 /* A chunk that is large, or of a small class that is not cached; its life has not begun. */
@@ -245,9 +249,10 @@ static bool take_chunk(const struct wish *wish, struct lease **ret_lease, size_t
 }
 
 /* @ret_zeroed may be NULL: whether the memory is known to be zeroes. */
-static void *malloc_uncached(size_t size, size_t align, bool *ret_zeroed)
+static void *malloc_uncached(size_t size, size_t align, uintptr_t caller, bool *ret_zeroed)
 {
-	const struct wish wish = {.size = size, .align = align, .offset = LEASE_ANY_OFFSET};
+	const struct wish wish = {
+		.size = size, .align = align, .offset = LEASE_ANY_OFFSET, .site = site_of(caller)};
 	struct lease *l;
 	size_t index;
 
@@ -258,7 +263,7 @@ static void *malloc_uncached(size_t size, size_t align, bool *ret_zeroed)
 	return begin_life(l, index);
 }
 
-static NOINLINE void *malloc_slow(size_t size)
+static NOINLINE void *malloc_slow(size_t size, uintptr_t caller)
 {
 	struct tcache *t;
 	unsigned class;
@@ -269,45 +274,45 @@ static NOINLINE void *malloc_slow(size_t size)
 	if (unlikely(state == STATE_OFF))
 		return slot_malloc(size) ?: out_of_memory();
 	if (size > tcache_max)
-		return malloc_uncached(size, 1, NULL);
+		return malloc_uncached(size, 1, caller, NULL);
 	t = tcache_get();
 	class = tcache_class_of(size);
 	if (t == &tcache_none)
-		p = tcache_last_resort(class) ?: bootstrap_alloc(size, MTE_GRANULE);
+		p = tcache_last_resort(class, caller) ?: bootstrap_alloc(size, MTE_GRANULE);
 	else
-		p = tcache_take(t, class);
+		p = tcache_take(t, class, caller);
 	return p ?: out_of_memory();
 }
 
-void *engine_malloc(size_t size)
+void *engine_malloc(size_t size, uintptr_t caller)
 {
 	if (likely(size <= TCACHE_MAX)) {
-		void *p = tcache_pop(&tcache_self->bin[tcache_class_of(size)]);
+		void *p = tcache_pop(tcache_self, tcache_class_of(size), caller);
 
 		if (likely(p))
 			return p;
 	}
-	return malloc_slow(size);
+	return malloc_slow(size, caller);
 }
 
-void *engine_calloc(size_t size)
+void *engine_calloc(size_t size, uintptr_t caller)
 {
 	bool zeroed;
 	void *p;
 
 	if (size <= TCACHE_MAX) {
-		p = engine_malloc(size);
+		p = engine_malloc(size, caller);
 		return p ? memset(p, 0, size) : NULL;
 	}
 	if (too_early())
 		return bootstrap_alloc(size, MTE_GRANULE);
 	if (state == STATE_OFF)
 		return slot_calloc(1, size) ?: out_of_memory();
-	p = malloc_uncached(size, 1, &zeroed);
+	p = malloc_uncached(size, 1, caller, &zeroed);
 	return p && !zeroed ? memset(p, 0, size) : p;
 }
 
-void *engine_memalign(size_t align, size_t size)
+void *engine_memalign(size_t align, size_t size, uintptr_t caller)
 {
 	size_t bytes;
 
@@ -316,12 +321,12 @@ void *engine_memalign(size_t align, size_t size)
 	if (state == STATE_OFF)
 		return slot_memalign(align, size) ?: out_of_memory();
 	if (align <= MTE_GRANULE)
-		return engine_malloc(size);
+		return engine_malloc(size, caller);
 	/* The class that jemalloc takes has chunks that are all aligned. */
 	bytes = slot_size(size, align);
 	if (bytes && bytes <= tcache_max)
-		return engine_malloc(bytes);
-	return malloc_uncached(size, align, NULL);
+		return engine_malloc(bytes, caller);
+	return malloc_uncached(size, align, caller, NULL);
 }
 
 /* --- the end of a life --- */
@@ -341,6 +346,8 @@ static NOINLINE bool end_lease(struct lease *l)
 	if (tcache_get() != &tcache_none)
 		tcache_publish(tcache_self);
 	__atomic_store_n(&run->lease, NULL, __ATOMIC_RELEASE);
+	if (lease_lives == 1)
+		arena_lose(run->arena, l);
 	lease_retire(l);
 	if (class == CLASS_LARGE)
 		slot_give(run->large, size, tcache_self != &tcache_none);
@@ -422,9 +429,9 @@ static NOINLINE bool reuse_beyond(struct lease *l, size_t index, uintptr_t point
 	char *slot = l->class == CLASS_LARGE ? run->large : (char *)run->slots;
 
 	if (l->class < tcache_bins && t != &tcache_none) {
-		if (t->bin[l->class].n == t->bin[l->class].room)
+		if (t->bin[l->class][0].n == t->bin[l->class][0].room)
 			tcache_spill(t, l->class);
-		return push(&t->bin[l->class], pointer, &l->life[index]);
+		return push(&t->bin[l->class][0], pointer, &l->life[index]);
 	}
 	reclaim_add_live(-(int64_t)l->chunk_size);
 	slot_give(slot + index * l->chunk_size, l->chunk_size, t != &tcache_none);
@@ -434,7 +441,7 @@ static NOINLINE bool reuse_beyond(struct lease *l, size_t index, uintptr_t point
 /* A chunk has lives left: it is ready for the next, as @pointer. */
 static inline bool reuse(struct lease *l, size_t index, uintptr_t pointer)
 {
-	struct tcache_bin *bin = &tcache_self->bin[l->class];
+	struct tcache_bin *bin = &tcache_self->bin[l->class][0];
 
 	if (unlikely(bin->n == bin->room))
 		return reuse_beyond(l, index, pointer);
@@ -528,11 +535,14 @@ static struct lease *live_chunk(const void *p, size_t *ret_index)
  * Moves a large chunk to new addresses with its pages. The old ones are spent, whatever lives they
  * had: their memory is gone. NULL when it cannot be done this way.
  */
-static void *move_pages(char *p, struct lease *l, size_t size)
+static void *move_pages(char *p, struct lease *l, size_t size, uintptr_t caller)
 {
 	const size_t offset = l->base - l->start;
-	const struct wish wish = {
-		.size = size, .align = 1, .offset = offset & (LEASE_PAGE - 1), .fresh = true};
+	const struct wish wish = {.size = size,
+		.align = 1,
+		.offset = offset & (LEASE_PAGE - 1),
+		.fresh = true,
+		.site = site_of(caller)};
 	size_t index, blocks, moved, kept;
 	struct lease *to;
 	char *q;
@@ -574,7 +584,7 @@ static size_t grown_size(size_t size, size_t chunk_size, uint8_t life)
 }
 
 /* realloc() of a chunk of ours, at @p. */
-static void *resize(void *p, struct lease *l, size_t index, size_t size)
+static void *resize(void *p, struct lease *l, size_t index, size_t size, uintptr_t caller)
 {
 	size_t bytes = size <= tcache_max ? tcache_size_of(size) : slot_size(size, 1);
 	size_t chunk_size = l->chunk_size, to;
@@ -587,12 +597,12 @@ static void *resize(void *p, struct lease *l, size_t index, size_t size)
 	if (!grows && bytes >= chunk_size / SHRINK_LEAST)
 		return p;
 	if (min_size(bytes, chunk_size) >= MOVE_LEAST) {
-		q = move_pages(p, l, size);
+		q = move_pages(p, l, size, caller);
 		if (q)
 			return q;
 	}
-	q = grows ? engine_malloc(grown_size(size, chunk_size, l->life[index])) : NULL;
-	q = q ?: engine_malloc(size);
+	q = grows ? engine_malloc(grown_size(size, chunk_size, l->life[index]), caller) : NULL;
+	q = q ?: engine_malloc(size, caller);
 	if (!q)
 		return grows ? NULL : p;
 	grown = grows ? live_chunk(q, &to) : NULL;
@@ -604,14 +614,14 @@ static void *resize(void *p, struct lease *l, size_t index, size_t size)
 	return q;
 }
 
-void *engine_realloc(void *p, size_t size)
+void *engine_realloc(void *p, size_t size, uintptr_t caller)
 {
 	size_t index, old;
 	struct lease *l;
 	void *q;
 
 	if (bootstrap_has(p)) {
-		q = engine_malloc(size);
+		q = engine_malloc(size, caller);
 		return q ? memcpy(q, p, min_size(bootstrap_usable_size(p), size)) : NULL;
 	}
 	if (state == STATE_OFF)
@@ -619,7 +629,7 @@ void *engine_realloc(void *p, size_t size)
 	if (!space_covers(mte_untag((uintptr_t)p))) {
 		if (!foreign_usable_size(p, &old))
 			fault_bad_free(p, "realloc");
-		q = engine_malloc(size);
+		q = engine_malloc(size, caller);
 		if (q) {
 			memcpy(q, p, min_size(old, size));
 			foreign_free(p);
@@ -629,7 +639,7 @@ void *engine_realloc(void *p, size_t size)
 	l = live_chunk(p, &index);
 	if (!l)
 		fault_bad_free(p, "realloc");
-	return resize(p, l, index, size);
+	return resize(p, l, index, size, caller);
 }
 
 /* --- the rest --- */

@@ -31,7 +31,7 @@ static struct lease *lease_alloc(size_t n_chunks, size_t chunk_size, uint8_t cla
 
 	if (!l)
 		return NULL;
-	l->n_chunks = (uint32_t)n_chunks;
+	l->n_chunks = (uint16_t)n_chunks;
 	l->chunk_size = chunk_size;
 	l->class = class;
 	l->lives = lease_lives;
@@ -89,8 +89,8 @@ static int take_blocks(struct arena *arena, struct lease *l, size_t align, bool 
 	return r;
 }
 
-struct lease *lease_new_large(
-	struct arena *arena, size_t size, size_t align, size_t offset, bool fresh)
+struct lease *lease_new_large(struct arena *arena, size_t size, size_t align, size_t offset,
+	bool fresh, enum block_sort sort)
 {
 	struct lease *l = lease_alloc(1, size, CLASS_LARGE);
 	bool dirty;
@@ -113,8 +113,8 @@ struct lease *lease_new_large(
 	if (l->bytes > LEASE_SHARED_MAX || align > LEASE_SHARED_MAX || fresh) {
 		r = take_blocks(arena, l, align, fresh);
 	} else {
-		r = block_take(arena, BLOCK_LARGE, l->bytes, max_size(align, LEASE_PAGE), &l->start,
-			&dirty);
+		r = block_take(
+			arena, sort, l->bytes, max_size(align, LEASE_PAGE), &l->start, &dirty);
 		if (r == 0) {
 			l->zeroed = !dirty;
 			block_enter(l->start, l->bytes, l);

@@ -39,23 +39,26 @@ enum {
 	CLASS_LARGE = 80, /* the class of a lease with one large chunk, the last of all */
 };
 
+static_assert(LEASE_SHARED_MAX / MTE_GRANULE <= UINT16_MAX, "n_chunks can count a slab's chunks");
 static_assert(LIVES_MTE <= LIFE_COUNT, "a life byte can count to the last life");
 
 struct run;
 struct arena;
 
 struct lease {
-	uintptr_t base;    /* address of the first chunk, untagged */
-	size_t chunk_size; /* bytes, all usable */
-	uint32_t inverse;  /* index = offset * inverse >> 32; 0 when there is one chunk */
-	uint32_t n_chunks;
+	uintptr_t base;     /* address of the first chunk, untagged */
+	size_t chunk_size;  /* bytes, all usable */
+	uint32_t inverse;   /* index = offset * inverse >> 32; 0 when there is one chunk */
 	uint32_t exhausted; /* chunks with no life left */
-	uint8_t class;      /* index of the size class, or CLASS_LARGE */
-	uint8_t lives;      /* lives of each chunk */
-	bool untagged : 1;  /* memory without PROT_MTE */
-	bool zeroed : 1;    /* large: untouched, reads as zeroes in life 0 */
-	bool emptied : 1;   /* large: a realloc moved its pages away */
-	bool purged : 1;    /* parked: its pages went back to the kernel */
+	uint16_t n_chunks;
+	uint16_t young;    /* its number among the arena's young leases */
+	uint8_t class;     /* index of the size class, or CLASS_LARGE */
+	uint8_t lives;     /* lives of each chunk */
+	bool untagged : 1; /* memory without PROT_MTE */
+	bool zeroed : 1;   /* large: untouched, reads as zeroes in life 0 */
+	bool emptied : 1;  /* large: a realloc moved its pages away */
+	bool purged : 1;   /* parked: its pages went back to the kernel */
+	bool lasting : 1;  /* of one life: for chunks that last, see site.h */
 	union {
 		struct run *run;        /* the run it is bound to, or NULL */
 		struct lease *previous; /* dead: in the history */
@@ -63,7 +66,7 @@ struct lease {
 	uintptr_t start; /* the range: chunks and the slack around them */
 	size_t bytes;
 	struct lease *next; /* in the list that it is in: parked, partial or history */
-	uint8_t life[];     /* a byte a chunk */
+	uint8_t life[];     /* a byte a chunk; with one life, then a byte a chunk for its site */
 };
 
 static_assert(offsetof(struct lease, life) == 64, "the header of a lease is one cache line");
@@ -90,10 +93,11 @@ struct lease *lease_new(
  * A new lease for one large chunk of @size bytes (a multiple of the page) at a multiple of @align.
  * An @align of no more than a cache line leaves the place in the page to chance, or to @offset
  * (bytes into the page) unless that is LEASE_ANY_OFFSET; @fresh asks for untouched pages. The
- * caller holds the lock of @arena. NULL as above.
+ * caller holds the lock of @arena. @sort: where it goes, unless it is so large that it has blocks of
+ * its own. NULL as above.
  */
-struct lease *lease_new_large(
-	struct arena *arena, size_t size, size_t align, size_t offset, bool fresh);
+struct lease *lease_new_large(struct arena *arena, size_t size, size_t align, size_t offset,
+	bool fresh, enum block_sort sort);
 #define LEASE_ANY_OFFSET SIZE_MAX
 
 /* Ends a lease all of whose chunks are exhausted and which has no run any more. */
@@ -102,7 +106,7 @@ void lease_retire(struct lease *l);
 /* Bytes that a struct lease of @n_chunks takes. */
 static inline size_t lease_struct_bytes(size_t n_chunks)
 {
-	return sizeof(struct lease) + n_chunks;
+	return sizeof(struct lease) + n_chunks * (lease_lives == 1 ? 2 : 1);
 }
 
 /* The chunk that begins exactly at @address: true and its index, or false. */
@@ -122,7 +126,7 @@ static inline size_t lease_index_around(const struct lease *l, uintptr_t address
 {
 	size_t index = address < l->base ? 0 : (address - l->base) / l->chunk_size;
 
-	return index < l->n_chunks ? index : l->n_chunks - 1;
+	return index < l->n_chunks ? index : l->n_chunks - 1u;
 }
 
 static inline uintptr_t lease_chunk(const struct lease *l, size_t index)

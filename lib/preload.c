@@ -17,6 +17,7 @@
 #include "engine.h"
 #include "options.h"
 #include "os.h"
+#include "site.h"
 #include "text.h"
 #include "util.h"
 
@@ -39,7 +40,7 @@ static bool is_power_of_two(size_t n)
 
 EXPORT void *malloc(size_t size)
 {
-	return engine_malloc(size);
+	return engine_malloc(size, site_caller());
 }
 
 EXPORT void *calloc(size_t n, size_t size)
@@ -48,7 +49,7 @@ EXPORT void *calloc(size_t n, size_t size)
 
 	if (unlikely(__builtin_mul_overflow(n, size, &bytes)))
 		return no_memory();
-	return engine_calloc(bytes);
+	return engine_calloc(bytes, site_caller());
 }
 
 EXPORT void free(void *p)
@@ -71,14 +72,19 @@ EXPORT void free_aligned_sized(void *p, size_t align, size_t size)
 }
 
 /* glibc: a size of 0 frees. */
-EXPORT void *realloc(void *p, size_t size)
+static ALWAYS_INLINE void *resize(void *p, size_t size)
 {
 	if (!p)
-		return engine_malloc(size);
+		return engine_malloc(size, site_caller());
 	if (size)
-		return engine_realloc(p, size);
+		return engine_realloc(p, size, site_caller());
 	engine_free(p);
 	return NULL;
+}
+
+EXPORT void *realloc(void *p, size_t size)
+{
+	return resize(p, size);
 }
 
 EXPORT void *reallocarray(void *p, size_t n, size_t size)
@@ -87,7 +93,7 @@ EXPORT void *reallocarray(void *p, size_t n, size_t size)
 
 	if (unlikely(__builtin_mul_overflow(n, size, &bytes)))
 		return no_memory();
-	return realloc(p, bytes);
+	return resize(p, bytes);
 }
 
 EXPORT int posix_memalign(void **ret, size_t align, size_t size)
@@ -97,7 +103,7 @@ EXPORT int posix_memalign(void **ret, size_t align, size_t size)
 
 	if (!is_power_of_two(align) || align % sizeof(void *))
 		return EINVAL;
-	p = engine_memalign(align, size);
+	p = engine_memalign(align, size, site_caller());
 	errno = saved;
 	if (!p)
 		return ENOMEM;
@@ -114,7 +120,7 @@ EXPORT void *memalign(size_t align, size_t size)
 	}
 	if (!is_power_of_two(align))
 		align = align ? (size_t)1 << (64 - __builtin_clzl(align)) : 1;
-	return engine_memalign(align, size);
+	return engine_memalign(align, size, site_caller());
 }
 
 /* glibc since 2.38, and C17, refuse what is no power of two; before, it was memalign(3). */
@@ -124,19 +130,19 @@ EXPORT void *aligned_alloc(size_t align, size_t size)
 		errno = EINVAL;
 		return NULL;
 	}
-	return engine_memalign(align, size);
+	return engine_memalign(align, size, site_caller());
 }
 
 EXPORT void *valloc(size_t size)
 {
-	return engine_memalign(os.page, size);
+	return engine_memalign(os.page, size, site_caller());
 }
 
 EXPORT void *pvalloc(size_t size)
 {
 	if (size > SIZE_MAX - os.page)
 		return no_memory();
-	return engine_memalign(os.page, round_up(max_size(size, 1), os.page));
+	return engine_memalign(os.page, round_up(max_size(size, 1), os.page), site_caller());
 }
 
 EXPORT size_t malloc_usable_size(void *p)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "engine.h"
+#include "site.h"
 #include "text.h"
 #include "util.h"
 
@@ -50,19 +51,19 @@ static void throw_bad_alloc(void)
 	abort();
 }
 
-static void *allocate_once(size_t size, size_t align)
+static void *allocate_once(size_t size, size_t align, uintptr_t caller)
 {
-	return align > 1 ? engine_memalign(align, size) : engine_malloc(size);
+	return align > 1 ? engine_memalign(align, size, caller) : engine_malloc(size, caller);
 }
 
 /* [new.delete.single]: the handler is called until it makes room, throws, or is gone. */
-static void *allocate(size_t size, size_t align)
+static void *allocate(size_t size, size_t align, uintptr_t caller)
 {
 	new_handler handler;
 	void *p;
 
 	for (;;) {
-		p = allocate_once(size, align);
+		p = allocate_once(size, align, caller);
 		if (likely(p))
 			return p;
 		handler = current_handler();
@@ -86,9 +87,9 @@ struct nothrow; /* std::nothrow_t */
  * A handler may throw, which a nothrow form has to catch, and C cannot. libstdc++'s form can: it
  * calls the throwing operator, which is ours. Without a handler nothing throws.
  */
-static void *allocate_nothrow(size_t size, const struct nothrow *n, const char *name)
+static ALWAYS_INLINE void *allocate_nothrow(size_t size, const struct nothrow *n, const char *name)
 {
-	void *p = allocate_once(size, 1);
+	void *p = allocate_once(size, 1, site_caller());
 	void *(*operator_new)(size_t, const struct nothrow *);
 
 	if (likely(p) || !current_handler())
@@ -97,10 +98,10 @@ static void *allocate_nothrow(size_t size, const struct nothrow *n, const char *
 	return operator_new ? operator_new(size, n) : NULL;
 }
 
-static void *allocate_aligned_nothrow(
+static ALWAYS_INLINE void *allocate_aligned_nothrow(
 	size_t size, size_t align, const struct nothrow *n, const char *name)
 {
-	void *p = allocate_once(size, align);
+	void *p = allocate_once(size, align, site_caller());
 	void *(*operator_new)(size_t, size_t, const struct nothrow *);
 
 	if (likely(p) || !current_handler())
@@ -133,22 +134,22 @@ void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const struct not
 
 EXPORT void *_Znwm(size_t size)
 {
-	return allocate(size, 1);
+	return allocate(size, 1, site_caller());
 }
 
 EXPORT void *_Znam(size_t size)
 {
-	return allocate(size, 1);
+	return allocate(size, 1, site_caller());
 }
 
 EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
 {
-	return allocate(size, align);
+	return allocate(size, align, site_caller());
 }
 
 EXPORT void *_ZnamSt11align_val_t(size_t size, size_t align)
 {
-	return allocate(size, align);
+	return allocate(size, align, site_caller());
 }
 
 EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const struct nothrow *n)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "site.h"
 #include "util.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -36,8 +37,9 @@ EXPORT void *mallocx(size_t size, int flags)
 	void *p;
 
 	if (align_of(flags) == 1)
-		return flags & FLAG_ZERO ? engine_calloc(size) : engine_malloc(size);
-	p = engine_memalign(align_of(flags), size);
+		return flags & FLAG_ZERO ? engine_calloc(size, site_caller())
+		                         : engine_malloc(size, site_caller());
+	p = engine_memalign(align_of(flags), size, site_caller());
 	if (p && flags & FLAG_ZERO)
 		memset(p, 0, size);
 	return p;
@@ -50,9 +52,9 @@ EXPORT void *rallocx(void *p, size_t size, int flags)
 
 	/* An object that is aligned by chance may move to where it is not. */
 	if (align_of(flags) == 1) {
-		q = engine_realloc(p, max_size(size, 1));
+		q = engine_realloc(p, max_size(size, 1), site_caller());
 	} else {
-		q = engine_memalign(align_of(flags), size);
+		q = engine_memalign(align_of(flags), size, site_caller());
 		if (q) {
 			memcpy(q, p, min_size(old, size));
 			engine_free(p);

@@ -9,7 +9,8 @@
 #include "stats.h"
 
 enum {
-	DEAD_FLOOR = 6 << 20,   /* bytes: below this no sweep pays */
+	DEAD_FLOOR = 6 << 20,   /* bytes: below this no sweep pays, */
+	PAGES_LATER = 3,        /* and below so many times that none page by page */
 	PARKED_FLOOR = 8 << 20, /* bytes of parked memory that may always stay */
 	LONG_PIECE = 64 << 10,  /* bytes released at a time while memory is not short */
 	YOUNG_BLOCKS = 4,       /* age up to which a block is never swept */
@@ -245,7 +246,7 @@ void reclaim_sweep(void)
 			break;
 	/* Then a few blocks in turn for their single pages, where small leases die in part. */
 	for (int looked = 0, swept = 0, r;
-		looked < TURN_LOOKS && swept < TURN_BLOCKS && sums.dead > 2 * threshold();
+		looked < TURN_LOOKS && swept < TURN_BLOCKS && sums.dead > PAGES_LATER * threshold();
 		looked++, swept += r) {
 		r = block_visit_next(sweep_pages, LEASE_PAGE);
 		if (r < 0)

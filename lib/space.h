@@ -37,7 +37,7 @@ enum {
 };
 
 /* Which leases share a block; see block.h. */
-enum block_sort { BLOCK_SLOW, BLOCK_FAST, BLOCK_LARGE, BLOCK_SORTS };
+enum block_sort { BLOCK_SLOW, BLOCK_FAST, BLOCK_LARGE, BLOCK_LASTING, BLOCK_SORTS };
 
 /* What the space table knows of a block that leases share; see block.h. */
 struct block {

@@ -92,7 +92,7 @@ static bool leave_behind(struct tcache *t)
 		last_resort.tcache = t;
 	/* With one life the bin's slab goes to the arena. */
 	for (unsigned i = 0; heir && lease_lives > 1 && i < tcache_bins; i++) {
-		struct tcache_bin *from = &t->bin[i], *to = &heir->bin[i];
+		struct tcache_bin *from = t->bin[i], *to = heir->bin[i];
 
 		while (from->n && to->n < to->room)
 			to->ready[to->n++] = from->ready[--from->n];
@@ -127,7 +127,7 @@ void tcache_init(void (*begin)(void), void (*end)(void))
 	for (size_t granules = 0; granules <= TCACHE_MAX / MTE_GRANULE; granules++) {
 		if (class < tcache_bins && granules * MTE_GRANULE > slot_classes.class[class].size)
 			class ++;
-		tcache_class[granules] = (uint8_t)class;
+		tcache_class[granules] = (uint8_t) class;
 	}
 	for (unsigned i = 0; i < tcache_bins; i++) {
 		entries += lease_lives > 1 ? room_of(i) : 0;
@@ -152,13 +152,13 @@ static struct tcache *tcache_new(void)
 	}
 	stack = (struct ready *)(t + 1);
 	for (unsigned i = 0; i < tcache_bins; i++) {
-		t->bin[i].size = slot_classes.class[i].size;
+		t->bin[i][0].size = t->bin[i][1].size = slot_classes.class[i].size;
 		if (lease_lives == 1)
 			continue;
-		t->bin[i].ready = stack;
-		t->bin[i].room = room_of(i);
-		t->bin[i].fill = FILL_FIRST;
-		stack += t->bin[i].room;
+		t->bin[i][0].ready = stack;
+		t->bin[i][0].room = room_of(i);
+		t->bin[i][0].fill = FILL_FIRST;
+		stack += t->bin[i][0].room;
 	}
 	return t;
 }
@@ -193,17 +193,19 @@ uintptr_t tcache_make_ready(struct lease *l, size_t index)
 	return mte_with_tag(lease_chunk(l, index), tag);
 }
 
-/* One life: the bin gets a slab. */
-static size_t fill_from_slab(struct arena *arena, struct tcache_bin *bin, unsigned class)
+/* One life: the bin gets a slab, for chunks that last or others. */
+static size_t fill_from_slab(
+	struct arena *arena, struct tcache_bin *bin, unsigned class, bool lasting)
 {
 	uint32_t first;
-	struct lease *l = arena_take_slab(arena, (uint8_t)class, &first);
+	struct lease *l = arena_take_slab(arena, (uint8_t) class, lasting, &first);
 
 	if (!l)
 		return 0;
 	bin->next = lease_chunk(l, first);
 	bin->end = lease_chunk(l, l->n_chunks);
 	bin->life = &l->life[first];
+	bin->n_chunks = l->n_chunks;
 	return l->n_chunks - first;
 }
 
@@ -265,7 +267,7 @@ static size_t fill_from_slots(
 
 		/* Another thread may have parked what was there, and its struct be anything now. */
 		if (!l || l->class != class || l->run != run)
-			l = arena_bind(run, (uint8_t)class);
+			l = arena_bind(run, (uint8_t) class);
 		if (!l) {
 			slot_give(slots[n], sc->size, false);
 			continue;
@@ -283,7 +285,7 @@ static size_t fill_ready(struct arena *arena, struct tcache_bin *bin, unsigned c
 	size_t n = depot_get(class, bin->ready, (bin->room + 1) / 2);
 
 	if (!n && !bin->slab) {
-		bin->slab = arena_take_spare(arena, (uint8_t)class);
+		bin->slab = arena_take_spare(arena, (uint8_t) class);
 		bin->walked = 0;
 	}
 	if (!n)
@@ -293,13 +295,14 @@ static size_t fill_ready(struct arena *arena, struct tcache_bin *bin, unsigned c
 	return n;
 }
 
-/* Fills an empty bin. False when memory is out. */
-static bool tcache_fill(struct tcache *t, unsigned class)
+/* Fills the empty bin that serves a site. False when memory is out. */
+static bool tcache_fill(struct tcache *t, unsigned class, uint8_t site)
 {
-	struct tcache_bin *bin = &t->bin[class];
+	bool lasting = site_lasts[class][site];
+	struct tcache_bin *bin = &t->bin[class][lasting];
 	size_t n;
 
-	n = lease_lives == 1 ? fill_from_slab(t->arena, bin, class)
+	n = lease_lives == 1 ? fill_from_slab(t->arena, bin, class, lasting)
 	                     : fill_ready(t->arena, bin, class, t == tcache_self);
 	t->begun += n;
 	t->taken_bytes += (int64_t)(n * bin->size);
@@ -309,12 +312,14 @@ static bool tcache_fill(struct tcache *t, unsigned class)
 	return n > 0;
 }
 
-void *tcache_take(struct tcache *t, unsigned class)
+void *tcache_take(struct tcache *t, unsigned class, uintptr_t caller)
 {
-	struct tcache_bin *bin = &t->bin[class];
-	void *p = tcache_pop(bin);
+	void *p = tcache_pop(t, class, caller);
 
-	return p || !tcache_fill(t, class) ? p : tcache_pop(bin);
+	/* What is learnt meanwhile may be that the site is served by another bin, as empty. */
+	while (!p && tcache_fill(t, class, site_of(caller)))
+		p = tcache_pop(t, class, caller);
+	return p;
 }
 
 /* Gives chunks back to jemalloc. */
@@ -340,7 +345,7 @@ static void drop_oldest(struct tcache *t, struct tcache_bin *bin, size_t n)
 
 void tcache_spill(struct tcache *t, unsigned class)
 {
-	struct tcache_bin *bin = &t->bin[class];
+	struct tcache_bin *bin = t->bin[class];
 	size_t n = bin->n / 2;
 	size_t kept = depot_put(class, bin->ready, n);
 
@@ -349,7 +354,7 @@ void tcache_spill(struct tcache *t, unsigned class)
 	tcache_publish(t);
 }
 
-void *tcache_last_resort(unsigned class)
+void *tcache_last_resort(unsigned class, uintptr_t caller)
 {
 	struct tcache *t;
 	void *p = NULL;
@@ -357,7 +362,7 @@ void *tcache_last_resort(unsigned class)
 	lock_take(&last_resort.lock);
 	t = last_resort.tcache;
 	if (t)
-		p = tcache_take(t, class);
+		p = tcache_take(t, class, caller);
 	lock_drop(&last_resort.lock);
 	return p;
 }
@@ -385,7 +390,8 @@ static void flush_bin(struct tcache *t, struct tcache_bin *bin)
 
 	give_back(bin->ready, bin->n, bin->size, t == tcache_self);
 	drop_oldest(t, bin, bin->n);
-	leave_slab(bin, t == tcache_self);
+	if (lease_lives > 1)
+		leave_slab(bin, t == tcache_self);
 	if (!left)
 		return;
 	t->taken_bytes -= (int64_t)(bin->end - bin->next);
@@ -396,8 +402,10 @@ static void flush_bin(struct tcache *t, struct tcache_bin *bin)
 
 void tcache_flush(struct tcache *t)
 {
-	for (unsigned i = 0; i < tcache_bins; i++)
-		flush_bin(t, &t->bin[i]);
+	for (unsigned i = 0; i < tcache_bins; i++) {
+		flush_bin(t, &t->bin[i][0]);
+		flush_bin(t, &t->bin[i][1]);
+	}
 	tcache_publish(t);
 }
 
@@ -416,8 +424,8 @@ void tcache_publish(struct tcache *t)
 	uint64_t begun = t->begun;
 
 	for (unsigned i = 0; lease_lives > 1 && i < tcache_bins; i++) {
-		begun += t->bin[i].ended;
-		t->bin[i].ended = 0;
+		begun += t->bin[i][0].ended;
+		t->bin[i][0].ended = 0;
 	}
 	add_u64(&vatalloc_stats.lives_used, begun);
 	add_u64(&vatalloc_stats.chunks_exhausted, t->dead_chunks);

@@ -8,7 +8,8 @@
  * there, or from a slab that died as a whole and has a new lease; only what the depot has no room
  * for, or does not have, is jemalloc's business.
  *
- * With one life a bin has a slab for itself, which it walks from end to end.
+ * With one life a bin has a slab for itself, which it walks from end to end; a class has another
+ * bin for chunks that last.
  *
  * The last thing a thread does is give up its tcache; it is still in use in all but the last round
  * of the destructors of pthread keys. A thread that has no tcache yet, or none any more, has
@@ -20,6 +21,7 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "site.h"
 #include "slot.h"
 
 enum {
@@ -42,14 +44,16 @@ struct tcache_bin {
 	uint32_t n;          /* what is in it, */
 	uint32_t room;       /* and what it can hold */
 	uint64_t ended;      /* lives that ended here and left the chunk more, not yet published */
-	struct lease *slab;  /* where it is filled from first, or NULL; */
-	uint16_t walked;     /* so many of its chunks have been */
-	uint16_t fill;       /* how many chunks the next fill brings; doubles */
-	uint32_t size;       /* bytes of a chunk */
+	union {
+		size_t n_chunks;    /* one life: of the slab; so far behind `life` is the site */
+		struct lease *slab; /* many: where it is filled from first, or NULL; */
+	};
+	uint16_t walked; /* so many of its chunks have been */
+	uint16_t fill;   /* how many chunks the next fill brings; doubles */
+	uint32_t size;   /* bytes of a chunk */
 };
 
 static_assert(sizeof(struct tcache_bin) == 64, "a bin is found with a shift");
-static_assert(LEASE_SHARED_MAX / MTE_GRANULE <= UINT16_MAX, "`walked` can count a slab's chunks");
 
 struct tcache {
 	struct arena *arena;
@@ -58,7 +62,8 @@ struct tcache {
 	uint64_t dead_bytes;
 	uint64_t begun;      /* lives of chunks that did not come from a bin's own frees */
 	int64_t taken_bytes; /* made ready, less those given back */
-	struct tcache_bin bin[CLASS_LARGE + 1]; /* one a class; those not cached have no room */
+	/* Of each class; with one life the second is for what lasts (site.h). Others have no room. */
+	struct tcache_bin bin[CLASS_LARGE + 1][2];
 };
 
 extern struct tcache tcache_none;
@@ -85,7 +90,7 @@ void tcache_end(void);
 struct tcache *tcache_get(void);
 
 /* A chunk of a class; a bin that is empty is filled. NULL when memory is out. */
-void *tcache_take(struct tcache *t, unsigned class);
+void *tcache_take(struct tcache *t, unsigned class, uintptr_t caller);
 
 /* Gives half of a full bin away. */
 void tcache_spill(struct tcache *t, unsigned class);
@@ -94,7 +99,7 @@ void tcache_spill(struct tcache *t, unsigned class);
  * A chunk for a thread that has no tcache: from one that all such threads share, which holds what
  * threads that ended had ready. NULL when that is empty and cannot be filled.
  */
-void *tcache_last_resort(unsigned class);
+void *tcache_last_resort(unsigned class, uintptr_t caller);
 
 /* Gives everything back that a tcache has ready. */
 void tcache_flush(struct tcache *t);
@@ -120,30 +125,35 @@ static inline size_t tcache_size_of(size_t size)
 }
 
 /*
- * A ready chunk begins its life; NULL when the bin is empty. No chunk is at address 0: told so, the
+ * A ready chunk begins its life, asked for by @caller (site.h); NULL when the bin is empty. No chunk is at address 0: told so, the
  * compiler leaves out the caller's test where there is one.
  */
-static inline void *tcache_pop(struct tcache_bin *bin)
+static inline void *tcache_pop(struct tcache *t, unsigned class, uintptr_t caller)
 {
-	uintptr_t next = bin->next;
-	struct ready *r;
+	struct tcache_bin *bin = t->bin[class];
+	uint8_t site = site_of(caller);
+	uintptr_t next;
 
-	if (next != bin->end) {
-		bin->next = next + bin->size;
-		*bin->life++ = LIFE_LIVE;
-		/* Memory that comes round only once is in no cache. */
-		__builtin_prefetch((void *)(next + bin->size), 1);
-		if (!next)
+	if (bin->n) {
+		struct ready *r = &bin->ready[--bin->n];
+
+		*r->life |= LIFE_LIVE;
+		if (!r->pointer)
 			__builtin_unreachable();
-		return (void *)next;
+		return (void *)r->pointer;
 	}
-	if (unlikely(!bin->n))
+	bin += site_lasts[class][site];
+	next = bin->next;
+	if (unlikely(next == bin->end))
 		return NULL;
-	r = &bin->ready[--bin->n];
-	*r->life |= LIFE_LIVE;
-	if (!r->pointer)
+	bin->next = next + bin->size;
+	bin->life[bin->n_chunks] = site;
+	*bin->life++ = LIFE_LIVE;
+	/* Memory that comes round only once is in no cache. */
+	__builtin_prefetch((void *)(next + bin->size), 1);
+	if (!next)
 		__builtin_unreachable();
-	return (void *)r->pointer;
+	return (void *)next;
 }
 
 void tcache_fork_prepare(void);
