@@ -17,7 +17,7 @@ fi
 
 stays_small() {
 	TIMEOUT=${VATALLOC_FULL:+3600}
-	TIMEOUT=${TIMEOUT:-120} passes "$@"
+	TIMEOUT=${TIMEOUT:-240} passes "$@"
 	# For the log of a long run.
 	echo "$output"
 }

@@ -127,7 +127,10 @@ static void purge(struct lease *l)
 {
 	uintptr_t from = round_up(l->start, os.page);
 	uintptr_t to = round_down(l->start + l->bytes, os.page);
+	struct block *b = space_block_at(l->start);
 
+	if (b && !__atomic_exchange_n(&b->in_pieces, true, __ATOMIC_RELAXED))
+		space_want_small(b->number);
 	if (from < to)
 		os_purge((void *)from, to - from);
 	for (size_t i = 0; i < l->n_chunks; i++)

@@ -9,6 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -29,6 +31,9 @@
 #ifndef PR_SET_VMA
 #define PR_SET_VMA           0x53564d41
 #define PR_SET_VMA_ANON_NAME 0
+#endif
+#ifndef PIDFD_SELF
+#define PIDFD_SELF (-10000)
 #endif
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -174,6 +179,14 @@ void os_want_huge(void *addr, size_t len)
 	madvise(addr, len, MADV_HUGEPAGE);
 }
 
+void os_want_small(void *addr, size_t len)
+{
+	KEEP_ERRNO;
+	/* Guards stay where they are. */
+	if (os.mte || !has_guards())
+		madvise(addr, len, MADV_NOHUGEPAGE);
+}
+
 void os_populate(void *addr, size_t len)
 {
 	KEEP_ERRNO;
@@ -212,6 +225,48 @@ int os_release(void *addr, size_t len)
 	if (!os.mte && has_guards() && madvise(addr, len, MADV_GUARD_INSTALL) == 0)
 		return 0;
 	return os_purge(addr, len);
+}
+
+/* process_madvise(2) of all ranges; whether it did all of it. */
+static bool advise_all(const struct iovec *ranges, size_t n, int advice)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += ranges[i].iov_len;
+	return syscall(SYS_process_madvise, PIDFD_SELF, ranges, n, advice, 0) == (long)bytes;
+}
+
+/* A filter that does not know the call might end the process for it. */
+static bool is_filtered(void)
+{
+	return prctl(PR_GET_SECCOMP) != 0;
+}
+
+static bool release_together(const struct iovec *ranges, size_t n)
+{
+	static bool refused;
+
+	if (n < 2 || refused || is_filtered())
+		return false;
+	/* The pages first, which is done in one go; then guards find nothing that has to go. */
+	if (!advise_all(ranges, n, MADV_DONTNEED)) {
+		refused = errno == ENOSYS || errno == EBADF || errno == EPERM;
+		return false;
+	}
+	return os.mte || !has_guards() || advise_all(ranges, n, MADV_GUARD_INSTALL);
+}
+
+int os_release_all(const struct iovec *ranges, size_t n)
+{
+	KEEP_ERRNO;
+	int r = 0;
+
+	if (release_together(ranges, n))
+		return 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = os_release(ranges[i].iov_base, ranges[i].iov_len);
+	return r;
 }
 
 int os_move(void *from, void *to, size_t len)

@@ -39,6 +39,8 @@ struct os {
 	bool has_moves; /* MREMAP_DONTUNMAP works (Linux 5.7) */
 };
 
+struct iovec;
+
 extern struct os os;
 
 /* Reads the page size and the entropy of the process; the first call of all. */
@@ -65,6 +67,9 @@ void os_name(void *addr, size_t len, enum os_use use);
 /* Asks for huge pages in a range (MADV_HUGEPAGE); a wish, so there is no error. */
 void os_want_huge(void *addr, size_t len);
 
+/* Asks for none: what is released of them would come back with one. */
+void os_want_small(void *addr, size_t len);
+
 /* Faults a range in at once, which costs a tenth of page by page; a wish, too. */
 void os_populate(void *addr, size_t len);
 
@@ -76,6 +81,12 @@ int os_retire(void *addr, size_t len, enum os_use use);
  * MTE by tag 0, which is what fresh pages carry. Without either the range reads as zeroes.
  */
 int os_release(void *addr, size_t len);
+
+/*
+ * os_release() for @n ranges, 64 at most. What each costs by itself is to tell all CPUs that its pages
+ * are gone, so where the kernel knows how (Linux 6.14, 6.16 to do it well) that is done once for all.
+ */
+int os_release_all(const struct iovec *ranges, size_t n);
 
 /* Gives the pages of a range back; it stays usable and reads as zeroes (with tag 0). */
 int os_purge(void *addr, size_t len);

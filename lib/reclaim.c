@@ -2,6 +2,7 @@
 #include "reclaim.h"
 
 #include <errno.h>
+#include <sys/uio.h>
 
 #include "block.h"
 #include "history.h"
@@ -10,7 +11,7 @@
 
 enum {
 	DEAD_FLOOR = 6 << 20,   /* bytes: below this no sweep pays, */
-	PAGES_LATER = 3,        /* and below so many times that none page by page */
+	PAGES_LATER = 2,        /* and below so many times that none page by page */
 	PARKED_FLOOR = 8 << 20, /* bytes of parked memory that may always stay */
 	LONG_PIECE = 64 << 10,  /* bytes released at a time while memory is not short */
 	YOUNG_BLOCKS = 4,       /* age up to which a block is never swept */
@@ -18,6 +19,7 @@ enum {
 	PATIENCE_SWEEPS = 64,   /* one less again after so many sweeps without regret */
 	QUEUE_LOOKS = 64,       /* blocks of the queue looked at in one sweep */
 	TURN_BLOCKS = 16,       /* blocks swept page by page for each block opened, */
+	BATCH_MAX = 64,         /* ranges released together */
 	TURN_LOOKS = 1024,      /* and looked at for whether they should be */
 };
 
@@ -77,25 +79,64 @@ static bool note_released(struct block *b, size_t page)
 	return !(__atomic_fetch_or(&b->released[page / 64], bit, __ATOMIC_RELAXED) & bit);
 }
 
-/* Releases whole pages of a block and notes it, unless that has been done. */
-static void release(struct block *b, size_t page, size_t end)
+/* Dead pages of a block, to be released together: os_release_all(). */
+struct batch {
+	struct block *block;
+	size_t n;
+	struct iovec range[BATCH_MAX];
+};
+
+static void batch_release(struct batch *batch)
 {
+	struct block *b = batch->block;
+	size_t n = batch->n, released = 0;
+
+	batch->n = 0;
+	if (!n)
+		return;
+	if (!__atomic_exchange_n(&b->in_pieces, true, __ATOMIC_RELAXED))
+		space_want_small(b->number);
+	if (os_release_all(batch->range, n) < 0)
+		return;
+	/* Another thread may be releasing them too: each page counts once. */
+	for (size_t i = 0; i < n; i++) {
+		size_t offset =
+			(uintptr_t)batch->range[i].iov_base - space_block_address(b->number);
+		size_t end = (offset + batch->range[i].iov_len) >> LEASE_PAGE_SHIFT;
+
+		for (size_t page = offset >> LEASE_PAGE_SHIFT; page < end; page++)
+			released += note_released(b, page);
+	}
+	reclaim_add_dead(-(int64_t)(released << LEASE_PAGE_SHIFT));
+}
+
+/* Adds the whole pages of a range, unless they have been released. */
+static void batch_add(struct batch *batch, size_t page, size_t end)
+{
+	uintptr_t base = space_block_address(batch->block->number);
 	size_t pages_per_os_page = os.page >> LEASE_PAGE_SHIFT;
-	size_t released = 0;
 
 	page = round_up(page, pages_per_os_page);
 	end = round_down(end, pages_per_os_page);
-	while (page < end && is_released(b, page))
+	while (page < end && is_released(batch->block, page))
 		page++;
 	if (page >= end)
 		return;
-	if (os_release((void *)(space_block_address(b->number) + (page << LEASE_PAGE_SHIFT)),
-		    (end - page) << LEASE_PAGE_SHIFT) < 0)
-		return;
-	/* Another thread may be releasing them too: each page counts once. */
-	for (; page < end; page++)
-		released += note_released(b, page);
-	reclaim_add_dead(-(int64_t)(released << LEASE_PAGE_SHIFT));
+	if (batch->n == BATCH_MAX)
+		batch_release(batch);
+	batch->range[batch->n++] =
+		(struct iovec){.iov_base = (void *)(base + (page << LEASE_PAGE_SHIFT)),
+			.iov_len = (end - page) << LEASE_PAGE_SHIFT};
+}
+
+static void release(struct block *b, size_t page, size_t end)
+{
+	struct batch batch;
+
+	batch.block = b;
+	batch.n = 0;
+	batch_add(&batch, page, end);
+	batch_release(&batch);
 }
 
 void reclaim_exhaust_units(struct block *b, size_t offset, size_t bytes)
@@ -160,7 +201,10 @@ static int sweep_block(struct block *b, size_t least)
 {
 	uintptr_t base = space_block_address(b->number);
 	size_t begin = 0, gaps_end = least == LEASE_PAGE ? BLOCK_PAGES : 0;
+	struct batch batch;
 
+	batch.block = b;
+	batch.n = 0;
 	history_hold();
 	/* A lease still to come is behind all others. */
 	while (gaps_end && !__atomic_load_n(&b->lease_at[gaps_end - 1], __ATOMIC_ACQUIRE))
@@ -173,9 +217,10 @@ static int sweep_block(struct block *b, size_t least)
 		      : page_is_waste(b, i, gaps_end))
 			continue;
 		if ((i - begin) << LEASE_PAGE_SHIFT >= least)
-			release(b, begin, i);
+			batch_add(&batch, begin, i);
 		begin = i + 1;
 	}
+	batch_release(&batch);
 	history_let_go();
 	return 0;
 }

@@ -26,6 +26,7 @@ enum block_kind {
 	KIND_HUGE,     /* open, MADV_HUGEPAGE */
 	KIND_MOVED,    /* open, with pages from elsewhere: always a VMA of its own */
 	KIND_REMAPPED, /* open, moved together with its neighbours by a realloc */
+	KIND_SMALL,    /* open, MADV_NOHUGEPAGE: pieces of it are released */
 	KIND_RELEASED, /* retired without a mapping of its own, the VMAs being short */
 };
 
@@ -375,6 +376,18 @@ void space_retire(size_t number, size_t n, bool movable)
 	own.live -= n;
 	vatalloc_stats.blocks_live = own.live;
 	vatalloc_stats.bytes_retired += n << BLOCK_SHIFT;
+	lock_drop(&own.lock);
+}
+
+void space_want_small(size_t number)
+{
+	lock_take(&own.lock);
+	/* A moved one has a VMA of its own already. Half of them are for retiring, which traps. */
+	if (kind_of(number) == KIND_MOVED || own.borders < FEW_VMAS / 2) {
+		os_want_small((void *)space_block_address(number), BLOCK_SIZE);
+		if (kind_of(number) != KIND_MOVED)
+			set_kind(number, 1, KIND_SMALL);
+	}
 	lock_drop(&own.lock);
 }
 

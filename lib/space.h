@@ -55,6 +55,7 @@ struct block {
 	struct block *prev, *next;           /* all shared blocks, oldest first */
 	struct block *next_worthy;           /* the queue of blocks worth a sweep, see block.h */
 	bool worthy;                         /* in that queue */
+	bool in_pieces;                      /* space_want_small() was told */
 	uint32_t swept_dead;                 /* `dead` when it was last swept page by page */
 };
 
@@ -103,6 +104,12 @@ void space_retire(size_t number, size_t n, bool movable);
  * moved, from the first on.
  */
 size_t space_move(size_t from, size_t to, size_t n, bool untagged);
+
+/*
+ * Pieces of a block in use are about to be released: the kernel is not to make the rest a huge page,
+ * which would fill them again.
+ */
+void space_want_small(size_t number);
 
 /* Gives the pages that wait in `ready` back to the kernel. */
 void space_trim(void);
