@@ -56,6 +56,13 @@ static void restore_errno(struct kept_errno *kept)
 
 struct os os = {.page = 4096, .has_moves = true};
 
+/* A seccomp filter may end the process for a call that it does not know. */
+static enum {
+	FILTER_NONE,
+	FILTER_INHERITED, /* of a service, say: it knew prctl(2), but perhaps nothing so rare and new */
+	FILTER_NEW,       /* the program is about to set one up: just the calls every heap needs */
+} filter;
+
 void os_name(void *addr, size_t len, enum os_use use)
 {
 	KEEP_ERRNO;
@@ -68,7 +75,9 @@ void os_name(void *addr, size_t len, enum os_use use)
 
 	static bool refused; /* a kernel without CONFIG_ANON_VMA_NAME */
 
-	if (!refused && prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, addr, len, names[use]) < 0)
+	if (filter == FILTER_NEW || refused)
+		return;
+	if (prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, addr, len, names[use]) < 0)
 		refused = errno == EINVAL;
 }
 
@@ -92,6 +101,13 @@ static bool probe_guards(void)
 void os_init(void)
 {
 	os.page = getauxval(AT_PAGESZ) ?: 4096;
+	if (prctl(PR_GET_SECCOMP))
+		filter = FILTER_INHERITED;
+}
+
+void os_expect_filter(void)
+{
+	filter = FILTER_NEW;
 }
 
 /* Guards are needed only once memory dies in pieces, so small processes never pay for the probe. */
@@ -237,17 +253,11 @@ static bool advise_all(const struct iovec *ranges, size_t n, int advice)
 	return syscall(SYS_process_madvise, PIDFD_SELF, ranges, n, advice, 0) == (long)bytes;
 }
 
-/* A filter that does not know the call might end the process for it. */
-static bool is_filtered(void)
-{
-	return prctl(PR_GET_SECCOMP) != 0;
-}
-
 static bool release_together(const struct iovec *ranges, size_t n)
 {
 	static bool refused;
 
-	if (n < 2 || refused || is_filtered())
+	if (n < 2 || refused || filter != FILTER_NONE)
 		return false;
 	/* The pages first, which is done in one go; then guards find nothing that has to go. */
 	if (!advise_all(ranges, n, MADV_DONTNEED)) {

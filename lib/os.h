@@ -46,6 +46,9 @@ extern struct os os;
 /* Reads the page size and the entropy of the process; the first call of all. */
 void os_init(void);
 
+/* The program is about to put itself behind a seccomp filter. */
+void os_expect_filter(void);
+
 /* Fills @buf with @len unpredictable bytes. Needs no system call to work, but uses getrandom(2). */
 void os_random(void *buf, size_t len);
 
@@ -84,7 +87,8 @@ int os_release(void *addr, size_t len);
 
 /*
  * os_release() for @n ranges, 64 at most. What each costs by itself is to tell all CPUs that its pages
- * are gone, so where the kernel knows how (Linux 6.14, 6.16 to do it well) that is done once for all.
+ * are gone, so where the kernel knows how (Linux 6.14, 6.16 to do it well) and no seccomp filter may
+ * object, that is done once for all.
  */
 int os_release_all(const struct iovec *ranges, size_t n);
 

@@ -5,7 +5,8 @@
  *   dlopen     without RTLD_DEEPBIND, which would bind a module's malloc to libc's
  *   sigaction  for SIGSEGV keeps the program's action behind ours, see fault.h
  *   signal     the same
- *   prctl      refuses to switch off the checks that the heap's protection is, see mode.h
+ *   prctl      refuses to switch off the checks that the heap's protection is, see mode.h, and tells
+ *              that the program is about to set up a seccomp filter
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include "engine.h"
 #include "fault.h"
 #include "mode.h"
+#include "os.h"
 #include "report.h"
 #include "util.h"
 
@@ -96,5 +98,8 @@ EXPORT int prctl(int option, ...)
 		errno = EPERM;
 		return -1;
 	}
+	/* Who is not privileged has to do the first before the second, or before seccomp(2). */
+	if (unlikely(option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP))
+		os_expect_filter();
 	return (int)syscall(SYS_prctl, option, args[0], args[1], args[2], args[3]);
 }
