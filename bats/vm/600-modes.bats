@@ -24,7 +24,7 @@ teardown_file() {
 serves() {
 	run guest "protect nginx ${*:4}
 		checks nginx
-		curl -sfZ -o /dev/null 'http://localhost/large.txt?[1-200]'
+		curl -sfZ -o /dev/null 'http://localhost/large.txt?[1-40]'
 		curl -sf http://localhost/large.txt | sha256sum
 		sha256sum < /var/www/html/large.txt
 		checks nginx
@@ -68,6 +68,24 @@ serves() {
 @test "nginx in mode auto, where the processors prefer asymmetric checks" {
 	guest 'prefer asymm'
 	serves both mte 15 Mode=auto
+}
+
+# With threads that read the files, three in each of the workers.
+@test "nginx with threads: each of them is checked as asked for" {
+	local mode word
+	guest "echo 'thread_pool default threads=3;' > /etc/nginx/modules-enabled/90-threads.conf
+		echo 'aio threads;' > /etc/nginx/conf.d/threads.conf"
+	for mode in sync:sync async:async auto:both; do
+		word=${mode#*:}
+		serves "$word" "${word/both/mte}" 15 "Mode=${mode%:*}"
+		run guest 'for process in $(processes nginx); do
+				/opt/programs/tag-mode "$process"
+			done | sort | uniq -c'
+		assert_success
+		# the master, and each worker with its own
+		assert_output --regexp "^ +9 $word nginx$"
+	done
+	guest 'rm /etc/nginx/modules-enabled/90-threads.conf /etc/nginx/conf.d/threads.conf'
 }
 
 @test "nginx in mode address" {
