@@ -51,26 +51,33 @@ static void throw_bad_alloc(void)
 	abort();
 }
 
-static void *allocate_once(size_t size, size_t align, uintptr_t caller)
+static ALWAYS_INLINE void *allocate_once(size_t size, size_t align, uintptr_t caller)
 {
 	return align > 1 ? engine_memalign(align, size, caller) : engine_malloc(size, caller);
 }
 
 /* [new.delete.single]: the handler is called until it makes room, throws, or is gone. */
-static void *allocate(size_t size, size_t align, uintptr_t caller)
+static NOINLINE void *allocate_again(size_t size, size_t align)
 {
 	new_handler handler;
 	void *p;
 
 	for (;;) {
-		p = allocate_once(size, align, caller);
-		if (likely(p))
-			return p;
 		handler = current_handler();
 		if (!handler)
 			throw_bad_alloc();
 		handler();
+		p = allocate_once(size, align, 0);
+		if (p)
+			return p;
 	}
+}
+
+static ALWAYS_INLINE void *allocate(size_t size, size_t align)
+{
+	void *p = allocate_once(size, align, site_caller());
+
+	return likely(p) ? p : allocate_again(size, align);
 }
 
 /* One of libstdc++'s own operators, NULL where it is not loaded. */
@@ -134,22 +141,22 @@ void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const struct not
 
 EXPORT void *_Znwm(size_t size)
 {
-	return allocate(size, 1, site_caller());
+	return allocate(size, 1);
 }
 
 EXPORT void *_Znam(size_t size)
 {
-	return allocate(size, 1, site_caller());
+	return allocate(size, 1);
 }
 
 EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
 {
-	return allocate(size, align, site_caller());
+	return allocate(size, align);
 }
 
 EXPORT void *_ZnamSt11align_val_t(size_t size, size_t align)
 {
-	return allocate(size, align, site_caller());
+	return allocate(size, align);
 }
 
 EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const struct nothrow *n)

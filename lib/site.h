@@ -32,7 +32,7 @@ enum {
 };
 
 /* By class and site: 1 if its chunks last, else 0. */
-extern uint8_t site_lasts[CLASS_LARGE + 1][SITES];
+extern uint8_t site_lasts[CLASS_LARGE + 1][SITES] __attribute__((visibility("hidden")));
 
 /*
  * Where the function that this is inlined into was called from: the return address and, in the bits

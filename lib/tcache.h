@@ -132,7 +132,8 @@ static inline void *tcache_pop(struct tcache *t, unsigned class, uintptr_t calle
 {
 	struct tcache_bin *bin = t->bin[class];
 	uint8_t site = site_of(caller);
-	uintptr_t next;
+	uint8_t *life, *life_site;
+	uintptr_t next, after;
 
 	if (bin->n) {
 		struct ready *r = &bin->ready[--bin->n];
@@ -146,11 +147,16 @@ static inline void *tcache_pop(struct tcache *t, unsigned class, uintptr_t calle
 	next = bin->next;
 	if (unlikely(next == bin->end))
 		return NULL;
-	bin->next = next + bin->size;
-	bin->life[bin->n_chunks] = site;
-	*bin->life++ = LIFE_LIVE;
+	/* All is read before a byte is written, which might be anything to the compiler. */
+	after = next + bin->size;
+	life = bin->life;
+	life_site = life + bin->n_chunks;
+	bin->next = after;
+	bin->life = life + 1;
+	*life_site = site;
+	*life = LIFE_LIVE;
 	/* Memory that comes round only once is in no cache. */
-	__builtin_prefetch((void *)(next + bin->size), 1);
+	__builtin_prefetch((void *)after, 1);
 	if (!next)
 		__builtin_unreachable();
 	return (void *)next;
