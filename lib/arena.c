@@ -244,6 +244,12 @@ static size_t lease_least(size_t chunk)
 	return bytes;
 }
 
+/* Whether the heap is so large that another open block is no matter. */
+static bool is_worth_a_block(void)
+{
+	return read_u64(&vatalloc_stats.live_bytes) >= ARENA_SMALL_HEAP;
+}
+
 /* A new lease of one life, as long as the pace of its class asks for. The caller holds the lock. */
 static struct lease *lease_paced(struct arena *arena, uint8_t class, bool lasting)
 {
@@ -263,7 +269,7 @@ static struct lease *lease_paced(struct arena *arena, uint8_t class, bool lastin
 	sc.slab = (uint32_t)bytes;
 	sc.n_chunks = (uint32_t)(bytes / sc.size);
 	/* Few of the larger ones live on, and the many small ones that do should not keep them. */
-	if (sort == BLOCK_FAST && sc.size > ARENA_LARGE)
+	if (sort == BLOCK_FAST && sc.size > ARENA_LARGE && is_worth_a_block())
 		sort = BLOCK_LARGE;
 	l = lease_new(arena, &sc, class, lasting ? BLOCK_LASTING : sort);
 	if (!l)

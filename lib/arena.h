@@ -24,6 +24,8 @@ enum {
 	ARENA_FAST = 4 << 20,   /* and in which it is by a class that is fast */
 	ARENA_LARGE =
 		2 << 10, /* bytes of a chunk that shares blocks with large ones, if it is larger */
+	ARENA_SMALL_HEAP =
+		4 << 20,    /* bytes live: while it is smaller, there is no such difference */
 	ARENA_YOUNG = 1024, /* leases too young to learn from that are kept count of */
 };
 

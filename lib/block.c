@@ -7,11 +7,13 @@
 #include "history.h"
 #include "meta.h"
 #include "reclaim.h"
+#include "stats.h"
 
 enum {
 	OPEN_STEP = 256 << 10,     /* bytes of a small block opened at a time, */
 	POPULATE_STEP = 64 << 10,  /* and faulted in */
 	WORTH_A_SWEEP = 512 << 10, /* bytes */
+	SMALL_HEAP = 16 << 20,     /* bytes live: while it is smaller lasting blocks are small */
 };
 
 static struct {
@@ -188,10 +190,16 @@ void block_close(struct block *b)
 	waste(b, used, BLOCK_SIZE - used);
 }
 
+/* Those of which perhaps little will be used, or not soon. */
+static bool should_be_small(const struct arena *arena, enum block_sort sort)
+{
+	return !arena->had[sort] || sort == BLOCK_SLOW ||
+	       (sort == BLOCK_LASTING && read_u64(&vatalloc_stats.live_bytes) < SMALL_HEAP);
+}
+
 static int open_next(struct arena *arena, enum block_sort sort)
 {
-	/* Perhaps little will be used of the first. */
-	bool small = sort == BLOCK_SLOW || !arena->had[sort], dirty = false;
+	bool small = should_be_small(arena, sort), dirty = false;
 	struct block *b;
 	size_t number;
 	int r;
