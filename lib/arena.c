@@ -57,6 +57,16 @@ struct arena *arena_next(void)
 	return none;
 }
 
+void arena_join(struct arena *arena)
+{
+	__atomic_fetch_add(&arena->n_threads, 1, __ATOMIC_RELAXED);
+}
+
+void arena_leave(struct arena *arena)
+{
+	__atomic_fetch_sub(&arena->n_threads, 1, __ATOMIC_RELAXED);
+}
+
 struct arena *arena_of_slots(unsigned slot_arena)
 {
 	for (unsigned i = 0; i < ARENA_MAX; i++)
@@ -80,15 +90,28 @@ static void learn_oldest(struct arena *arena)
 	young->lease = NULL;
 }
 
+/*
+ * Up to how many leased bytes a lease is young. A thread that does not run keeps what it has, so each
+ * of the arena's must have had its turn.
+ */
+static uint64_t young_bytes(const struct arena *arena)
+{
+	unsigned n = __atomic_load_n(&arena->n_threads, __ATOMIC_RELAXED);
+
+	return (uint64_t)SITE_AGE * (n ?: 1);
+}
+
 /* Enters a new lease among the young ones, and learns from those that no longer are. */
 static void enter_young(struct arena *arena, struct lease *l)
 {
+	uint64_t most = young_bytes(arena);
+
 	if (arena->next_young - arena->first_young == ARENA_YOUNG)
 		learn_oldest(arena);
 	l->young = (uint16_t)arena->next_young;
 	*young_place(arena, arena->next_young++) =
 		(struct young){.lease = l, .leased_at = arena->leased};
-	while (young_place(arena, arena->first_young)->leased_at + SITE_AGE < arena->leased)
+	while (young_place(arena, arena->first_young)->leased_at + most < arena->leased)
 		learn_oldest(arena);
 }
 

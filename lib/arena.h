@@ -32,6 +32,7 @@ enum {
 struct arena {
 	struct lock lock;
 	unsigned slot_arena;                    /* jemalloc's number */
+	unsigned n_threads;                     /* bound to it now */
 	struct block *open[BLOCK_SORTS];        /* the blocks that the next leases come from */
 	bool had[BLOCK_SORTS];                  /* whether there has been one */
 	struct lease *partial[SLOT_CLASSES][2]; /* for chunks that do not last, and that do */
@@ -54,6 +55,10 @@ struct arena {
 
 /* The arena for the next thread; they take turns. NULL when memory is out. */
 struct arena *arena_next(void);
+
+/* A thread with a tcache is bound to the arena, and ends. */
+void arena_join(struct arena *arena);
+void arena_leave(struct arena *arena);
 
 /* The arena that has jemalloc's arena @slot_arena, which arena_next() made. */
 struct arena *arena_of_slots(unsigned slot_arena);

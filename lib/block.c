@@ -13,7 +13,7 @@ enum {
 	OPEN_STEP = 256 << 10,     /* bytes of a small block opened at a time, */
 	POPULATE_STEP = 64 << 10,  /* and faulted in */
 	WORTH_A_SWEEP = 512 << 10, /* bytes */
-	SMALL_HEAP = 16 << 20,     /* bytes live: while it is smaller lasting blocks are small */
+	SMALL_HEAP = 4 << 20,      /* bytes live: while it is smaller lasting blocks are small */
 };
 
 static struct {

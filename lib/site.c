@@ -10,26 +10,37 @@ enum {
 uint8_t site_lasts[CLASS_LARGE + 1][SITES];
 
 /* No locks: a lost update does no harm. */
-static struct {
+struct count {
 	uint16_t seen;
 	uint16_t alive; /* of those, when they were looked at */
-} counts[CLASS_LARGE + 1][SITES];
+};
 
-static void count(uint8_t class, uint8_t site, bool alive)
+static struct count of_site[CLASS_LARGE + 1][SITES], of_class[CLASS_LARGE + 1];
+
+static struct count count(struct count *of, bool alive)
 {
-	unsigned n_seen = counts[class][site].seen + 1u;
-	unsigned n_alive = counts[class][site].alive + alive;
-	uint8_t lasts = n_seen >= SEEN_LEAST && n_alive * SITE_RARE > n_seen;
+	unsigned n_seen = of->seen + 1u, n_alive = of->alive + alive;
 
 	if (n_seen >= SEEN_MOST) {
 		n_seen /= 2;
 		n_alive /= 2;
 	}
-	counts[class][site].seen = (uint16_t)n_seen;
-	counts[class][site].alive = (uint16_t)n_alive;
+	return *of = (struct count){.seen = (uint16_t)n_seen, .alive = (uint16_t)n_alive};
+}
+
+static bool lasts(struct count site, struct count class)
+{
+	return site.seen >= SEEN_LEAST && (unsigned)site.alive * SITE_RARE > site.seen &&
+	       2u * site.alive * class.seen >= (unsigned)site.seen * class.alive;
+}
+
+static void learn(uint8_t class, uint8_t site, bool alive)
+{
+	uint8_t now = lasts(count(&of_site[class][site], alive), count(&of_class[class], alive));
+
 	/* It is read by every malloc: not written without need. */
-	if (site_lasts[class][site] != lasts)
-		site_lasts[class][site] = lasts;
+	if (site_lasts[class][site] != now)
+		site_lasts[class][site] = now;
 }
 
 void site_learn(struct lease *l)
@@ -44,6 +55,6 @@ void site_learn(struct lease *l)
 		/* In order: behind the first that was never handed out, none was. */
 		if (!life)
 			break;
-		count(l->class, site_bytes(l)[i], life & LIFE_LIVE);
+		learn(l->class, site_bytes(l)[i], life & LIFE_LIVE);
 	}
 }

@@ -10,10 +10,11 @@
  * is a hash of eight bits.
  *
  * Each chunk of one life has its site in a byte behind the life bytes of its lease. Once the arena
- * has leased another SITE_AGE bytes, or when the lease dies, a sample of its chunks is looked at:
- * if of a site and class more than one in SITE_RARE are alive, its chunks last, and from then on
- * they come from leases, and the leases from blocks, that are only for such. A wrong guess
- * costs memory or time, never safety.
+ * has leased another SITE_AGE bytes for each of its threads, or when the lease dies, a sample of its
+ * chunks is looked at: if of a site and class more than one in SITE_RARE are alive, and half as many
+ * as of the class as a whole (threads that do not run keep what they have), its chunks last, and
+ * from then on they come from leases, and the leases from blocks, that are only for such. A wrong
+ * guess costs memory or time, never safety.
  *
  * See Barrett and Zorn, "Using Lifetime Predictors to Improve Memory Allocation Performance" (PLDI
  * 1993), and Mytkowicz et al., "Inferred Call Path Profiling" (OOPSLA 2009).

@@ -108,6 +108,8 @@ void tcache_end(void)
 	/* Destructors that come after this one, and libc itself, still call malloc and free. */
 	ending = true;
 	tcache_self = &tcache_none;
+	if (t != &tcache_none)
+		arena_leave(t->arena);
 	if (t != &tcache_none && !leave_behind(t)) {
 		tcache_flush(t);
 		meta_free(t, struct_bytes);
@@ -177,6 +179,7 @@ struct tcache *tcache_get(void)
 		return &tcache_none;
 	}
 	tcache_self = t;
+	arena_join(t->arena);
 	thread_began();
 	return t;
 }
