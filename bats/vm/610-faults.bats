@@ -161,32 +161,44 @@ named() {
 	assert_equal "${#lines[@]}" 3
 }
 
-# dumped MODE BUG SI_CODE: the core dump of such a mistake is there, of a sane size, and gdb reads it.
+# dumped MODE PREFERRED BUG SI_CODE: the core dump of such a mistake is there, of a sane size, and gdb
+# reads it, with the tags of the heap.
 dumped() {
 	[ "$VM_IMAGE" = full ] || skip 'the small image has no gdb'
 	run guest "$mistake
+		prefer $2
 		configure bug Mode=$1
-		mistake $2 > /dev/null
+		mistake $3 > /dev/null
 		eventually coredumpctl -q info -1 /opt/test/bug > /dev/null
 		coredumpctl -q dump -1 /opt/test/bug -o /run/core > /dev/null 2>&1
 		stat -c %s /var/lib/systemd/coredump/core.bug.* | sort -n | tail -n 1
 		stat -c %s /run/core
 		gdb -batch -ex 'printf \"si_code %d\n\", \$_siginfo.si_code' -ex 'info registers tag_ctl' -ex bt \
+			-ex 'memory-tag check objects[0]' -ex 'memory-tag check objects[1]' \
 			/opt/test/bug /run/core 2>&1"
 	assert_success
 	assert [ "${lines[0]}" -lt 1000000 ]
 	assert [ "${lines[1]}" -lt 100000000 ]
-	assert_line "si_code $3"
+	assert_line "si_code $4"
 	assert_line --regexp '^tag_ctl +0x7fff'
 	assert_line --regexp '^#[0-9]+ .* main \('
+	# the first of the objects is alive, the second is freed
+	assert_line --regexp '^Memory tags for address 0x[0-9a-f]+ match \(0x[1-9a-f]\)\.$'
+	assert_line --regexp '^Logical tag \(0x[1-9a-f]\) does not match the allocation tag \(0x[1-9a-f]\) for address'
 }
 
 @test "a core dump holds a synchronous fault and the tags" {
-	dumped sync uaf-read 9
+	dumped sync async uaf-read 9
 	assert_line --regexp '^Memory tag violation while accessing address 0x0[1-9a-f]'
 	assert_line --regexp '^#0 .*read_at \('
 }
 
 @test "a core dump holds an asynchronous fault" {
-	dumped async uaf-write 8
+	dumped async async uaf-write 8
+}
+
+@test "a core dump holds either fault of asymmetric checks" {
+	dumped auto asymm uaf-read 9
+	assert_line --regexp '^Memory tag violation while accessing address 0x0[1-9a-f]'
+	dumped auto asymm uaf-write 8
 }
