@@ -130,7 +130,7 @@ dlopen_from_caller() {
 works_without() {
 	local mode
 	for mode in address count; do
-		run --separate-stderr quietly 60 "$VATALLOC_TEST_DIR/without" "$@" \
+		run --separate-stderr quietly 180 "$VATALLOC_TEST_DIR/without" "$@" \
 			env LD_PRELOAD="$VATALLOC_LIB" VATALLOC_OPTIONS="mode=$mode" \
 			"$VATALLOC_TEST_DIR/api_realloc"
 		[ "$status" -ne 77 ] || skip "$stderr"
@@ -153,7 +153,7 @@ works_without() {
 @test "an mremap that unmaps its target and then fails" {
 	local mode
 	for mode in address count; do
-		run --separate-stderr quietly 60 env VATALLOC_OPTIONS="mode=$mode" \
+		run --separate-stderr quietly 180 env VATALLOC_OPTIONS="mode=$mode" \
 			LD_PRELOAD="$VATALLOC_LIB $VATALLOC_TEST_DIR/so_mremap.so" \
 			"$VATALLOC_TEST_DIR/api_realloc" huge-interleaved
 		assert_success

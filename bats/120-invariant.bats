@@ -12,7 +12,7 @@ times=${VATALLOC_FULL:+10}
 times=${times:-1}
 
 holds() {
-	TIMEOUT=$((120 * times)) passes "$@"
+	TIMEOUT=$((360 * times)) passes "$@"
 	assert_output --regexp '^[0-9]+ objects, '
 }
 
@@ -50,14 +50,14 @@ holds() {
 }
 
 @test "address mode: 2 GiB on a kernel without guard pages" {
-	run --separate-stderr quietly 60 "$VATALLOC_TEST_DIR/without" EINVAL guard env \
+	run --separate-stderr quietly 180 "$VATALLOC_TEST_DIR/without" EINVAL guard env \
 		LD_PRELOAD="$VATALLOC_LIB" "$VATALLOC_TEST_DIR/invariant" once 2048 4
 	[ "$status" -ne 77 ] || skip "$stderr"
 	assert_success
 }
 
 @test "address mode: 2 GiB where pages cannot be moved" {
-	run --separate-stderr quietly 60 "$VATALLOC_TEST_DIR/without" EPERM mremap env \
+	run --separate-stderr quietly 180 "$VATALLOC_TEST_DIR/without" EPERM mremap env \
 		LD_PRELOAD="$VATALLOC_LIB" "$VATALLOC_TEST_DIR/invariant" once 2048 4
 	[ "$status" -ne 77 ] || skip "$stderr"
 	assert_success

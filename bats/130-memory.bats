@@ -17,7 +17,7 @@ fi
 
 stays_small() {
 	TIMEOUT=${VATALLOC_FULL:+3600}
-	TIMEOUT=${TIMEOUT:-240} passes "$@"
+	TIMEOUT=${TIMEOUT:-480} passes "$@"
 	# For the log of a long run.
 	echo "$output"
 }
@@ -69,7 +69,7 @@ stays_small() {
 
 # Runs the program in mode $1 where system calls fail as WITHOUT says: "ERROR CALL[,CALL...]".
 stays_small_without() {
-	run --separate-stderr quietly 120 "$VATALLOC_TEST_DIR/without" $1 env \
+	run --separate-stderr quietly 480 "$VATALLOC_TEST_DIR/without" $1 env \
 		LD_PRELOAD="$VATALLOC_LIB" VATALLOC_OPTIONS="mode=$2" "$VATALLOC_TEST_DIR/churn" "${@:3}"
 	[ "$status" -ne 77 ] || skip "$stderr"
 	assert_success

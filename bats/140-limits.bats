@@ -111,7 +111,7 @@ teardown() {
 	requires qemu
 	local mode
 	for mode in sync address; do
-		run --separate-stderr quietly 60 "$VATALLOC_QEMU" -R 0x8000000000 -cpu max \
+		run --separate-stderr quietly 180 "$VATALLOC_QEMU" -R 0x8000000000 -cpu max \
 			-L "$VATALLOC_SYSROOT" -E LD_PRELOAD="$VATALLOC_ARM64_LIB" \
 			-E VATALLOC_OPTIONS="mode=$mode" "$VATALLOC_ARM64_TEST_DIR/api_realloc" huge
 		assert_success

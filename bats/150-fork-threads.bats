@@ -6,7 +6,7 @@ load helpers
 load cases
 
 @test "1,000 forks while other threads are in malloc" {
-	TIMEOUT=240 passes address fork_threads 1000
+	TIMEOUT=480 passes address fork_threads 1000
 }
 
 @test "count mode: forks while other threads are in malloc" {

@@ -331,7 +331,7 @@ run_secure() {
 	cp "$VATALLOC_LIB" "$BATS_TEST_TMPDIR/libvatalloc.so"
 	chmod u+s "$BATS_TEST_TMPDIR/libvatalloc.so"
 	# The loader takes variables out of a secure environment, and some versions fail over it.
-	run --separate-stderr quietly 60 env -i VATALLOC_OPTIONS="$1" INVOCATION_ID=x \
+	run --separate-stderr quietly 180 env -i VATALLOC_OPTIONS="$1" INVOCATION_ID=x \
 		"$VATALLOC_TEST_DIR/at_secure" "$loader" --library-path "$BATS_TEST_TMPDIR" \
 		--preload libvatalloc.so "$VATALLOC_TEST_DIR/heap_info"
 	assert_success

@@ -21,7 +21,7 @@ run_with_journal() {
 		shift
 	done
 	shift
-	run --separate-stderr quietly 60 env -u INVOCATION_ID unshare -m --propagation private \
+	run --separate-stderr quietly 180 env -u INVOCATION_ID unshare -m --propagation private \
 		"$BATS_TEST_DIRNAME/journal/receive" $JOURNAL "$BATS_TEST_TMPDIR/entries" \
 		env LD_PRELOAD="$VATALLOC_LIB" VATALLOC_OPTIONS="$options" "${variables[@]}" \
 		"$VATALLOC_TEST_DIR/$1" "${@:2}"

@@ -16,7 +16,7 @@
 #	assert_killed SIGNAL    the last run died of it (SEGV, ABRT)
 #
 # The three runs set $status, $output (of stdout alone) and $stderr, as `run --separate-stderr`. A
-# run is ended after TIMEOUT seconds (60, under QEMU 120), its status is then 124. Its environment
+# run is ended after TIMEOUT seconds (180, under QEMU 360: a hang is found, and a busy computer waited for), its status is then 124. Its environment
 # may be added to by the caller: `LC_ALL=C run_with_lib …` works as usual, for run_mte give
 # MTE_ENVIRONMENT=(NAME=VALUE…).
 
@@ -66,7 +66,7 @@ run_with_lib() {
 	local options=$1 program
 	program=$(test_program "$2")
 	shift 2
-	run --separate-stderr quietly "${TIMEOUT:-60}" \
+	run --separate-stderr quietly "${TIMEOUT:-180}" \
 		env LD_PRELOAD="$VATALLOC_LIB" VATALLOC_OPTIONS="$options" "$program" "$@"
 }
 
@@ -74,7 +74,7 @@ run_without_lib() {
 	local program
 	program=$(test_program "$1")
 	shift
-	run --separate-stderr quietly "${TIMEOUT:-60}" \
+	run --separate-stderr quietly "${TIMEOUT:-180}" \
 		env -u LD_PRELOAD -u VATALLOC_OPTIONS "$program" "$@"
 }
 
@@ -92,7 +92,7 @@ run_mte() {
 	for pair in "${MTE_ENVIRONMENT[@]}"; do
 		variables+=(-E "$pair")
 	done
-	run --separate-stderr quietly "${TIMEOUT:-120}" \
+	run --separate-stderr quietly "${TIMEOUT:-360}" \
 		"$VATALLOC_QEMU" -cpu max -L "$VATALLOC_SYSROOT" -E LD_PRELOAD="$VATALLOC_ARM64_LIB" \
 		-E VATALLOC_OPTIONS="mode=$mode" "${variables[@]}" "$program" "$@"
 	# QEMU's own word about it.
