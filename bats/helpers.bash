@@ -16,9 +16,9 @@
 #	assert_killed SIGNAL    the last run died of it (SEGV, ABRT)
 #
 # The three runs set $status, $output (of stdout alone) and $stderr, as `run --separate-stderr`. A
-# run is ended after TIMEOUT seconds (180, under QEMU 360: a hang is found, and a busy computer waited for), its status is then 124. Its environment
-# may be added to by the caller: `LC_ALL=C run_with_lib …` works as usual, for run_mte give
-# MTE_ENVIRONMENT=(NAME=VALUE…).
+# run is ended after TIMEOUT seconds (180, under QEMU 360), its status is then 124: that is for what
+# hangs, a busy computer is waited for. Its environment may be added to by the caller:
+# `LC_ALL=C run_with_lib …` works as usual, for run_mte give MTE_ENVIRONMENT=(NAME=VALUE…).
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
