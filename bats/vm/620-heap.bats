@@ -111,7 +111,7 @@ flat() {
 }
 
 @test "tags survive swapping" {
-	VM_LIMIT=300 run guest 'truncate -s 0 /swap
+	VM_LIMIT=600 run guest 'truncate -s 0 /swap
 		fallocate -l 512M /swap
 		chmod 600 /swap
 		mkswap -q /swap
