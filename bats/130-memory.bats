@@ -12,7 +12,7 @@ gib=1024
 if [ "$VATALLOC_FULL" ]; then
 	address_mib=$((200 * gib)) count_mib=$((1024 * gib)) other_mib=$((20 * gib))
 else
-	address_mib=$((20 * gib)) count_mib=$((60 * gib)) other_mib=$((4 * gib))
+	address_mib=$((6 * gib)) count_mib=$((16 * gib)) other_mib=$((2 * gib))
 fi
 
 stays_small() {
