@@ -13,7 +13,6 @@ teardown() {
 @test "what a killed run left is taken away by the next, which may use its names" {
 	local suite=${machine_suites%% *} pattern run state nspawn
 	requires_machines
-	pattern=$(< /proc/sys/kernel/core_pattern)
 	# A run of its own: it starts a machine and waits to be killed.
 	env -u BATS_ROOT_PID setsid bash -c '. "$1"; machine_start "$2" left || exit
 		echo "$machine_state" > "$3"; exec sleep 1000' bash \
@@ -38,9 +37,11 @@ teardown() {
 	run machine left systemctl is-system-running
 	assert_output running
 
+	# The files that run beside this one have machines too, which come and go.
 	machine_stop left
-	assert_not_exists "$machine_state"
+	assert_not_exists "$machine_state/left"
+	pattern=$(< /proc/sys/kernel/core_pattern)
 	if ! compgen -G "$machine_all/*/*/" > /dev/null; then
-		assert_equal "$(< /proc/sys/kernel/core_pattern)" "$pattern"
+		refute_regex "$pattern" "$machine_core_helper"
 	fi
 }
