@@ -42,23 +42,23 @@ holds() {
 	holds address invariant once $((20480 * times)) 8
 }
 
-@test "address mode: 2 GiB with each granularity from 4K to 2M" {
+@test "address mode: 1 GiB with each granularity from 4K to 2M" {
 	local granularity
 	for granularity in 4K 64K 2M; do
-		holds address:granularity=$granularity invariant once 2048 4
+		holds address:granularity=$granularity invariant once 1024 4
 	done
 }
 
-@test "address mode: 2 GiB on a kernel without guard pages" {
+@test "address mode: 1 GiB on a kernel without guard pages" {
 	run --separate-stderr quietly 180 "$VATALLOC_TEST_DIR/without" EINVAL guard env \
-		LD_PRELOAD="$VATALLOC_LIB" "$VATALLOC_TEST_DIR/invariant" once 2048 4
+		LD_PRELOAD="$VATALLOC_LIB" "$VATALLOC_TEST_DIR/invariant" once 1024 4
 	[ "$status" -ne 77 ] || skip "$stderr"
 	assert_success
 }
 
-@test "address mode: 2 GiB where pages cannot be moved" {
+@test "address mode: 1 GiB where pages cannot be moved" {
 	run --separate-stderr quietly 180 "$VATALLOC_TEST_DIR/without" EPERM mremap env \
-		LD_PRELOAD="$VATALLOC_LIB" "$VATALLOC_TEST_DIR/invariant" once 2048 4
+		LD_PRELOAD="$VATALLOC_LIB" "$VATALLOC_TEST_DIR/invariant" once 1024 4
 	[ "$status" -ne 77 ] || skip "$stderr"
 	assert_success
 }
