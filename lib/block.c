@@ -13,7 +13,6 @@ enum {
 	OPEN_STEP = 256 << 10,     /* bytes of a small block opened at a time, */
 	POPULATE_STEP = 64 << 10,  /* and faulted in */
 	WORTH_A_SWEEP = 512 << 10, /* bytes */
-	SMALL_HEAP = 4 << 20,      /* bytes live: while it is smaller lasting blocks are small */
 };
 
 static struct {
@@ -193,8 +192,7 @@ void block_close(struct block *b)
 /* Those of which perhaps little will be used, or not soon. */
 static bool should_be_small(const struct arena *arena, enum block_sort sort)
 {
-	return !arena->had[sort] || sort == BLOCK_SLOW ||
-	       (sort == BLOCK_LASTING && read_u64(&vatalloc_stats.live_bytes) < SMALL_HEAP);
+	return !arena->had[sort] || sort == BLOCK_SLOW;
 }
 
 static int open_next(struct arena *arena, enum block_sort sort)

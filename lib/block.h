@@ -15,8 +15,8 @@
  * are freed.
  *
  * So that a small daemon stays small, the first block of an arena serves all sorts, and it, the
- * first of the others, all slow blocks, and the lasting ones of a small heap are small: opened in
- * steps, with small pages. The others are huge pages.
+ * first of the others, and all slow blocks are small: opened in steps, with small pages. The others
+ * are huge pages.
  *
  * A block that has gained another WORTH_A_SWEEP dead bytes queues up for reclaim's next sweep, so
  * that a sweep need not look at blocks where nothing died.
