@@ -267,6 +267,12 @@ static size_t lease_least(size_t chunk)
 	return bytes;
 }
 
+/* The longest one, bytes. */
+static size_t lease_most(size_t chunk)
+{
+	return chunk > ARENA_LEASE_MAX / 4 ? 2 * ARENA_LEASE_MAX : ARENA_LEASE_MAX;
+}
+
 /* Whether the heap is so large that another open block is no matter. */
 static bool is_worth_a_block(void)
 {
@@ -285,8 +291,9 @@ static struct lease *lease_paced(struct arena *arena, uint8_t class, bool lastin
 	if (pace->bytes) {
 		since = arena->leased - pace->leased_at;
 		wanted = (size_t)pace->bytes * ARENA_PACE / since;
-		wanted = min_size(min_size(wanted, 2 * (size_t)pace->bytes), ARENA_LEASE_MAX);
-		bytes = max_size(bytes, round_down(wanted, LEASE_PAGE));
+		wanted = min_size(min_size(wanted, 2 * (size_t)pace->bytes), lease_most(sc.size));
+		wanted -= wanted % sc.size;
+		bytes = max_size(bytes, round_up(wanted, LEASE_PAGE));
 		sort = since <= ARENA_FAST ? BLOCK_FAST : BLOCK_SLOW;
 	}
 	sc.slab = (uint32_t)bytes;

@@ -120,7 +120,7 @@ static bool start_leases(void)
 	 * its own. The one lock under which we call jemalloc is registered after.
 	 */
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
-	if (slot_configure(lease_lives > 1, tcache_end) < 0 || slot_init() < 0 || run_init() < 0)
+	if (slot_configure(lease_lives > 1, tcache_end) < 0 || slot_init(TCACHE_MAX) < 0 || run_init() < 0)
 		return false;
 	tcache_init(fault_thread_begin, fault_thread_end);
 	pthread_atfork(fork_prepare_outer, fork_parent_outer, fork_child_outer);
@@ -297,18 +297,17 @@ void *engine_malloc(size_t size, uintptr_t caller)
 
 void *engine_calloc(size_t size, uintptr_t caller)
 {
-	bool zeroed;
+	bool zeroed = false;
 	void *p;
 
-	if (size <= TCACHE_MAX) {
-		p = engine_malloc(size, caller);
-		return p ? memset(p, 0, size) : NULL;
-	}
 	if (too_early())
 		return bootstrap_alloc(size, MTE_GRANULE);
 	if (state == STATE_OFF)
 		return slot_calloc(1, size) ?: out_of_memory();
-	p = malloc_uncached(size, 1, caller, &zeroed);
+	if (size <= tcache_max)
+		p = engine_malloc(size, caller);
+	else
+		p = malloc_uncached(size, 1, caller, &zeroed);
 	return p && !zeroed ? memset(p, 0, size) : p;
 }
 
@@ -322,9 +321,9 @@ void *engine_memalign(size_t align, size_t size, uintptr_t caller)
 		return slot_memalign(align, size) ?: out_of_memory();
 	if (align <= MTE_GRANULE)
 		return engine_malloc(size, caller);
-	/* The class that jemalloc takes has chunks that are all aligned. */
+	/* The small class that jemalloc takes has chunks that are all aligned. */
 	bytes = slot_size(size, align);
-	if (bytes && bytes <= tcache_max)
+	if (bytes && bytes <= min_size(tcache_max, slot_classes.small_max))
 		return engine_malloc(bytes, caller);
 	return malloc_uncached(size, align, caller, NULL);
 }

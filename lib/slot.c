@@ -188,6 +188,12 @@ static int read_number(const char *name, unsigned index, size_t *ret_value, size
 	return 0;
 }
 
+/* Rounded up; exact for every multiple of the size below 4 GiB / size. */
+static uint32_t inverse_of(size_t size)
+{
+	return (uint32_t)((((uint64_t)1 << 32) + size - 1) / size);
+}
+
 /* Reads one small class; those below a granule are left out. */
 static int read_class(unsigned bin)
 {
@@ -206,17 +212,26 @@ static int read_class(unsigned bin)
 	sc->size = (uint32_t)size;
 	sc->n_chunks = (uint32_t)n;
 	sc->slab = (uint32_t)slab;
-	/* Rounded up; exact for every multiple of the size below 4 GiB / size. */
-	sc->inverse = (uint32_t)((((uint64_t)1 << 32) + size - 1) / size);
+	sc->inverse = inverse_of(size);
 	slot_classes.n++;
 	slot_classes.small_max = size;
 	slot_classes.slab_max = max_size(slot_classes.slab_max, slab);
 	return 0;
 }
 
-int slot_init(void)
+/* Adds a class that jemalloc has no slabs for. False when there is no room for more. */
+static bool add_class(size_t size)
 {
-	size_t n, page;
+	if (slot_classes.n == SLOT_CLASSES)
+		return false;
+	slot_classes.class[slot_classes.n++] =
+		(struct size_class){.size = (uint32_t)size, .inverse = inverse_of(size)};
+	return true;
+}
+
+int slot_init(size_t slab_chunk_max)
+{
+	size_t n, page, size;
 
 	if (read_number("arenas.nbins", 0, &n, sizeof(unsigned)) < 0 ||
 		read_number("arenas.page", 0, &page, sizeof(size_t)) < 0)
@@ -226,6 +241,10 @@ int slot_init(void)
 	for (unsigned bin = 0; bin < n; bin++)
 		if (read_class(bin) < 0)
 			return -ENOSYS;
+	size = slot_classes.small_max;
+	while (lease_lives == 1 && (size = slot_size(size + 1, 1)) <= slab_chunk_max)
+		if (!add_class(size))
+			break;
 	own.batch_mib_len = 4;
 	if (slot_mallctlnametomib("experimental.batch_alloc", own.batch_mib, &own.batch_mib_len))
 		return -ENOSYS;
@@ -294,8 +313,15 @@ size_t slot_take_batch(void **slots, size_t n, size_t size, unsigned arena)
 	return filled;
 }
 
-void *slot_take_slab(const struct size_class *sc, unsigned arena)
+/* The class whose slabs are used for @class. */
+static const struct size_class *with_slabs(const struct size_class *class)
 {
+	return class->n_chunks ? class : &slot_classes.class[slot_class(slot_classes.page)];
+}
+
+void *slot_take_slab(const struct size_class *class, unsigned arena)
+{
+	const struct size_class *sc = with_slabs(class);
 	size_t bytes = sc->n_chunks * sizeof(void *);
 	void **slots = meta_alloc(bytes);
 	void *first = NULL;
@@ -321,8 +347,10 @@ void slot_give(void *slot, size_t size, bool cached)
 	slot_sdallocx(slot, size, cached ? 0 : FLAG_TCACHE_NONE);
 }
 
-void slot_give_slab(void *first, const struct size_class *sc)
+void slot_give_slab(void *first, const struct size_class *class)
 {
+	const struct size_class *sc = with_slabs(class);
+
 	for (size_t i = 0; i < sc->n_chunks; i++)
 		slot_give((char *)first + i * sc->size, sc->size, false);
 }

@@ -24,7 +24,7 @@ enum {
 };
 
 struct slot_classes {
-	unsigned n;          /* small classes of 16 bytes and more */
+	unsigned n;          /* classes of 16 bytes and more */
 	size_t page;         /* jemalloc's page, bytes */
 	unsigned page_shift; /* its log2 */
 	size_t small_max;    /* bytes of the largest small class */
@@ -45,8 +45,12 @@ int slot_configure(bool tcache, void (*at_thread_end)(void));
 /* The same, to leave jemalloc all its own (mode=off). */
 void slot_configure_untouched(void);
 
-/* Starts jemalloc and reads its size classes. -ENOSYS if it is not one this library can use. */
-int slot_init(void);
+/*
+ * Starts jemalloc and reads its size classes, and with one life those of its large sizes that are no
+ * more than @slab_chunk_max bytes: there a slot is only a number, and a slab of any class stands for
+ * one of theirs. -ENOSYS if it is not a jemalloc that this library can use.
+ */
+int slot_init(size_t slab_chunk_max);
 
 /* Makes a jemalloc arena whose extents come from slot space. */
 int slot_arena_new(unsigned *ret_arena);
@@ -70,8 +74,11 @@ void *slot_take(size_t size, size_t align, unsigned arena);
 /* Up to @n slots of a small class; returns how many. */
 size_t slot_take_batch(void **slots, size_t n, size_t size, unsigned arena);
 
-/* All the slots of one slab that is fresh from the hooks; returns the first, or NULL. */
-void *slot_take_slab(const struct size_class *sc, unsigned arena);
+/*
+ * All the slots of one slab that is fresh from the hooks, of the class or, for one that jemalloc has
+ * no slabs for, of another; returns the first, or NULL.
+ */
+void *slot_take_slab(const struct size_class *class, unsigned arena);
 
 /* Gives back a slot; @size as in slot_size(). @cached: jemalloc may keep it for this thread. */
 void slot_give(void *slot, size_t size, bool cached);
@@ -80,7 +87,7 @@ void slot_give(void *slot, size_t size, bool cached);
 void slot_flush(void);
 
 /* Gives back all the slots of a slab. */
-void slot_give_slab(void *first, const struct size_class *sc);
+void slot_give_slab(void *first, const struct size_class *class);
 
 /* jemalloc's own, under their new names, for mode=off. */
 void *slot_malloc(size_t size);

@@ -25,8 +25,8 @@
 #include "slot.h"
 
 enum {
-	TCACHE_BINS = 36,      /* classes that are cached at most, from the smallest */
-	TCACHE_MAX = 16 << 10, /* bytes: chunks up to here may be */
+	TCACHE_BINS = 48,      /* classes that are cached at most, from the smallest */
+	TCACHE_MAX = 64 << 10, /* bytes: chunks up to here may be */
 };
 
 struct ready {
