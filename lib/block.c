@@ -7,7 +7,6 @@
 #include "history.h"
 #include "meta.h"
 #include "reclaim.h"
-#include "stats.h"
 
 enum {
 	OPEN_STEP = 256 << 10,     /* bytes of a small block opened at a time, */
@@ -192,7 +191,10 @@ void block_close(struct block *b)
 /* Those of which perhaps little will be used, or not soon. */
 static bool should_be_small(const struct arena *arena, enum block_sort sort)
 {
-	return !arena->had[sort] || sort == BLOCK_SLOW;
+	/* With one life a fast one will soon be full. */
+	bool filled = sort == BLOCK_FAST && lease_lives == 1;
+
+	return sort == BLOCK_SLOW || (!arena->had[sort] && !filled);
 }
 
 static int open_next(struct arena *arena, enum block_sort sort)

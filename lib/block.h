@@ -16,7 +16,7 @@
  *
  * So that a small daemon stays small, the first block of an arena serves all sorts, and it, the
  * first of the others, and all slow blocks are small: opened in steps, with small pages. The others
- * are huge pages.
+ * are huge pages, and with one life so are all fast ones.
  *
  * A block that has gained another WORTH_A_SWEEP dead bytes queues up for reclaim's next sweep, so
  * that a sweep need not look at blocks where nothing died.

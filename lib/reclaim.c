@@ -17,6 +17,7 @@ enum {
 	YOUNG_BLOCKS = 4,       /* age up to which a block is never swept */
 	PATIENCE_MAX = 16,      /* blocks more, */
 	PATIENCE_SWEEPS = 64,   /* one less again after so many sweeps without regret */
+	SPLIT_LEAST = 1 << 20,  /* dead bytes for which a huge page is split */
 	QUEUE_LOOKS = 64,       /* blocks of the queue looked at in one sweep */
 	TURN_BLOCKS = 16,       /* blocks swept page by page for each block opened, */
 	BATCH_MAX = 64,         /* ranges released together */
@@ -230,6 +231,11 @@ static int64_t share_of_live(void)
 	return sums.live > 0 ? sums.live / 8 : 0;
 }
 
+static int64_t threshold(void)
+{
+	return share_of_live() > DEAD_FLOOR ? share_of_live() : DEAD_FLOOR;
+}
+
 static size_t settling_age(void)
 {
 	return YOUNG_BLOCKS + (size_t)share_of_live() / BLOCK_SIZE + patience.blocks;
@@ -248,9 +254,21 @@ void reclaim_regret(const struct block *b)
 	patience.sweeps = 0;
 }
 
+/*
+ * Whether the block is in small pages already, or enough of it is dead, or memory is short: what stays
+ * of a huge page has to be mapped again page by page, which on a virtual machine with shadow page
+ * tables costs more than a new huge page.
+ */
+static bool is_worth_a_split(const struct block *b)
+{
+	return b->small || b->in_pieces ||
+	       __atomic_load_n(&b->dead, __ATOMIC_RELAXED) >= SPLIT_LEAST ||
+	       sums.dead > PAGES_LATER * threshold();
+}
+
 static int sweep_settled(struct block *b, size_t least)
 {
-	if (!is_settled(b))
+	if (!is_settled(b) || !is_worth_a_split(b))
 		return -EAGAIN;
 	if (patience.blocks && ++patience.sweeps == PATIENCE_SWEEPS) {
 		patience.blocks--;
@@ -269,11 +287,6 @@ static int sweep_pages(struct block *b, size_t least)
 	b->swept_dead = dead;
 	sweep_block(b, least);
 	return 1;
-}
-
-static int64_t threshold(void)
-{
-	return share_of_live() > DEAD_FLOOR ? share_of_live() : DEAD_FLOOR;
 }
 
 void reclaim_consider(void)
