@@ -222,26 +222,35 @@ struct lease *arena_bind(struct run *run, uint8_t class)
 	return l;
 }
 
+/* A new lease for a large chunk. The caller holds the lock. */
+static struct lease *new_large(
+	struct arena *arena, size_t size, size_t align, size_t offset, bool fresh, uint8_t site)
+{
+	enum block_sort sort = site_lasts[CLASS_LARGE][site] ? BLOCK_LASTING : BLOCK_LARGE;
+	struct lease *l = lease_new_large(arena, size, align, offset, fresh, sort);
+
+	/* One that has blocks to itself is nobody's neighbour. */
+	if (l && lease_lives == 1 && l->bytes <= LEASE_SHARED_MAX) {
+		*site_bytes(l) = site;
+		enter_young(arena, l);
+	}
+	return l;
+}
+
 struct lease *arena_bind_large(
 	struct run *run, size_t size, size_t align, size_t offset, bool fresh, uint8_t site)
 {
 	struct arena *arena = run->arena;
-	enum block_sort sort = site_lasts[CLASS_LARGE][site] ? BLOCK_LASTING : BLOCK_LARGE;
 	struct lease *l = NULL;
 
 	lock_take(&arena->lock);
 	if (!fresh)
 		l = unpark(arena, CLASS_LARGE, size, align);
 	if (!l)
-		l = lease_new_large(arena, size, align, offset, fresh, sort);
+		l = new_large(arena, size, align, offset, fresh, site);
 	if (l) {
 		l->run = run;
 		run->lease = l;
-	}
-	/* One that has blocks to itself is nobody's neighbour. */
-	if (l && lease_lives == 1 && l->bytes <= LEASE_SHARED_MAX) {
-		*site_bytes(l) = site;
-		enter_young(arena, l);
 	}
 	lock_drop(&arena->lock);
 	return l;

@@ -41,7 +41,8 @@ enum {
 	SHRINK_LEAST = 2,            /* a realloc to less than 1/SHRINK_LEAST of a chunk moves it */
 	GROW_MORE_MAX = 1 << 20,     /* bytes up to which a chunk that grows again gets more room */
 	MOVE_LEAST = 2 * BLOCK_SIZE, /* bytes from which a realloc moves pages */
-	SLOTS_SHARE = 16,            /* slot space is this part of lease space */
+	SLOTS_SHARE = 16,            /* slot space is this part of a large lease space, */
+	SLOTS_TIMES = 16,            /* and so many times a small one */
 };
 
 static const size_t SLOTS_ENOUGH = (size_t)1 << 40;
@@ -99,10 +100,13 @@ static void fork_child(void)
 	run_fork_child();
 }
 
-/* Slots have to hold the live heap, which is not as large as what passes through lease space. */
+/*
+ * Slots have to hold the live heap, which is not as large as what passes through lease space. But a
+ * short lease has the slots of a whole slab, which with pages of 64 KiB is up to half a MiB.
+ */
 static size_t slots_wanted(void)
 {
-	return max_size(space.size / SLOTS_SHARE, min_size(space.size, SLOTS_ENOUGH));
+	return max_size(space.size / SLOTS_SHARE, min_size(space.size * SLOTS_TIMES, SLOTS_ENOUGH));
 }
 
 /* False: something that the heap needs is not to be had, and jemalloc must do without us. */
