@@ -108,7 +108,7 @@ stays_small_without() {
 }
 
 @test "count mode: the heap fills and empties" {
-	stays_small count churn waves $other_mib 100
+	stays_small count churn waves $((other_mib / 4)) 100
 }
 
 @test "sync: first in first out" {

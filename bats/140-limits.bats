@@ -75,6 +75,12 @@ refuses() {
 	passes address:space=1G limits 560 1
 }
 
+@test "a small space= on arm64, where a slab is up to 512 KiB" {
+	requires qemu
+	run_mte address:space=256M limits 100 1
+	assert_success
+}
+
 @test "space=64M: address space is recycled" {
 	passes address:space=64M limits 16
 	assert_regex "$stderr" 'lease space of 64 MiB is used up, recycling the oldest'
