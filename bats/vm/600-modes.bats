@@ -65,6 +65,11 @@ serves() {
 	serves both mte 15 Mode=auto
 }
 
+@test "nginx in mode auto, where the processors prefer sync" {
+	guest 'prefer sync'
+	serves both mte 15 Mode=auto
+}
+
 @test "nginx in mode auto, where the processors prefer asymmetric checks" {
 	guest 'prefer asymm'
 	serves both mte 15 Mode=auto

@@ -130,6 +130,11 @@ named() {
 	named autoasymm
 }
 
+@test "every mistake is named in mode auto, where the processors prefer synchronous checks" {
+	make_all auto sync
+	named autosync
+}
+
 @test "an asynchronous fault tells the program, the thread and where it was noticed" {
 	run guest "$mistake
 		configure bug Mode=async
