@@ -3,11 +3,11 @@
 
 enum {
 	SAMPLE = 128,     /* chunks of a lease looked at, about */
-	SEEN_LEAST = 4,   /* before that nothing is said of a site, */
+	SEEN_LEAST = 4,   /* before that nothing is known of a site, */
 	SEEN_MOST = 4096, /* and past it what was seen counts half */
 };
 
-uint8_t site_lasts[CLASS_LARGE + 1][SITES];
+uint8_t site_brief[CLASS_LARGE + 1][SITES];
 
 /* No locks: a lost update does no harm. */
 struct count {
@@ -28,19 +28,21 @@ static struct count count(struct count *of, bool alive)
 	return *of = (struct count){.seen = (uint16_t)n_seen, .alive = (uint16_t)n_alive};
 }
 
-static bool lasts(struct count site, struct count class)
+static bool is_brief(struct count site, struct count class)
 {
-	return site.seen >= SEEN_LEAST && (unsigned)site.alive * SITE_RARE > site.seen &&
-	       2u * site.alive * class.seen >= (unsigned)site.seen * class.alive;
+	if (site.seen < SEEN_LEAST)
+		return false;
+	return (unsigned)site.alive * SITE_RARE <= site.seen ||
+	       2u * site.alive * class.seen < (unsigned)site.seen * class.alive;
 }
 
 static void learn(uint8_t class, uint8_t site, bool alive)
 {
-	uint8_t now = lasts(count(&of_site[class][site], alive), count(&of_class[class], alive));
+	uint8_t now = is_brief(count(&of_site[class][site], alive), count(&of_class[class], alive));
 
 	/* It is read by every malloc: not written without need. */
-	if (site_lasts[class][site] != now)
-		site_lasts[class][site] = now;
+	if (site_brief[class][site] != now)
+		site_brief[class][site] = now;
 }
 
 void site_learn(struct lease *l)

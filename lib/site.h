@@ -11,10 +11,11 @@
  *
  * Each chunk of one life has its site in a byte behind the life bytes of its lease. Once the arena
  * has leased another SITE_AGE bytes for each of its threads, or when the lease dies, a sample of its
- * chunks is looked at: if of a site and class more than one in SITE_RARE are alive, and half as many
- * as of the class as a whole (threads that do not run keep what they have), its chunks last, and
- * from then on they come from leases, and the leases from blocks, that are only for such. A wrong
- * guess costs memory or time, never safety.
+ * chunks is looked at. If of a site and class no more than one in SITE_RARE are alive, or less than half
+ * as many as of the class as a whole (threads that do not run keep what they have), its chunks are
+ * brief. All others last, or may: nothing is known of a new site, and most allocations are from few
+ * sites. Those come from leases, and the leases from blocks, that are only for such. A wrong guess
+ * costs memory or time, never safety.
  *
  * See Barrett and Zorn, "Using Lifetime Predictors to Improve Memory Allocation Performance" (PLDI
  * 1993), and Mytkowicz et al., "Inferred Call Path Profiling" (OOPSLA 2009).
@@ -32,8 +33,8 @@ enum {
 	SITE_RARE = 512,
 };
 
-/* By class and site: 1 if its chunks last, else 0. */
-extern uint8_t site_lasts[CLASS_LARGE + 1][SITES] __attribute__((visibility("hidden")));
+/* By class and site: 1 if its chunks are brief, else 0. */
+extern uint8_t site_brief[CLASS_LARGE + 1][SITES] __attribute__((visibility("hidden")));
 
 /*
  * Where the function that this is inlined into was called from: the return address and, in the bits

@@ -301,11 +301,11 @@ static size_t fill_ready(struct arena *arena, struct tcache_bin *bin, unsigned c
 /* Fills the empty bin that serves a site. False when memory is out. */
 static bool tcache_fill(struct tcache *t, unsigned class, uint8_t site)
 {
-	bool lasting = site_lasts[class][site];
-	struct tcache_bin *bin = &t->bin[class][lasting];
+	bool brief = site_brief[class][site];
+	struct tcache_bin *bin = &t->bin[class][brief];
 	size_t n;
 
-	n = lease_lives == 1 ? fill_from_slab(t->arena, bin, class, lasting)
+	n = lease_lives == 1 ? fill_from_slab(t->arena, bin, class, !brief)
 	                     : fill_ready(t->arena, bin, class, t == tcache_self);
 	t->begun += n;
 	t->taken_bytes += (int64_t)(n * bin->size);

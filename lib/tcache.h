@@ -8,8 +8,8 @@
  * there, or from a slab that died as a whole and has a new lease; only what the depot has no room
  * for, or does not have, is jemalloc's business.
  *
- * With one life a bin has a slab for itself, which it walks from end to end; a class has another
- * bin for chunks that last.
+ * With one life a bin has a slab for itself, which it walks from end to end; a class has one bin for
+ * chunks that last, or may, and one for brief ones.
  *
  * The last thing a thread does is give up its tcache; it is still in use in all but the last round
  * of the destructors of pthread keys. A thread that has no tcache yet, or none any more, has
@@ -62,7 +62,7 @@ struct tcache {
 	uint64_t dead_bytes;
 	uint64_t begun;      /* lives of chunks that did not come from a bin's own frees */
 	int64_t taken_bytes; /* made ready, less those given back */
-	/* Of each class; with one life the second is for what lasts (site.h). Others have no room. */
+	/* Of each class; with one life the second is for brief chunks (site.h). Others have no room. */
 	struct tcache_bin bin[CLASS_LARGE + 1][2];
 };
 
@@ -143,7 +143,7 @@ static inline void *tcache_pop(struct tcache *t, unsigned class, uintptr_t calle
 			__builtin_unreachable();
 		return (void *)r->pointer;
 	}
-	bin += site_lasts[class][site];
+	bin += site_brief[class][site];
 	next = bin->next;
 	if (unlikely(next == bin->end))
 		return NULL;
