@@ -227,8 +227,8 @@ static struct lease *new_large(
 	struct arena *arena, size_t size, size_t align, size_t offset, bool fresh, uint8_t site)
 {
 	bool lasting = lease_lives == 1 && !site_brief[CLASS_LARGE][site];
-	struct lease *l = lease_new_large(arena, size, align, offset, fresh,
-		lasting ? BLOCK_LASTING : BLOCK_LARGE);
+	struct lease *l = lease_new_large(
+		arena, size, align, offset, fresh, lasting ? BLOCK_LASTING : BLOCK_LARGE);
 
 	/* One that has blocks to itself is nobody's neighbour. */
 	if (l && lease_lives == 1 && l->bytes <= LEASE_SHARED_MAX) {

@@ -13,6 +13,7 @@ enum {
 	READY_MAX = 64,  /* blocks that wait in `ready` at most, within these: */
 	READY_LEAST = 2, /* blocks, and */
 	READY_SHARE = 8, /* the part of the live heap that they may be as large as */
+	HUGE_SHARE = 4,  /* a large lease is huge pages if no more than this part of it */
 	FEW_VMAS = 1500, /* that any process may have */
 };
 
@@ -243,9 +244,18 @@ static size_t move_ready(size_t number, size_t n)
 	return moved;
 }
 
+/* A program may leave most of a large chunk untouched, which must not cost much of its memory. */
+static bool should_be_huge(size_t n, enum space_want want)
+{
+	size_t share = read_u64(&vatalloc_stats.live_bytes) / HUGE_SHARE >> BLOCK_SHIFT;
+
+	return want == SPACE_HUGE || (want == SPACE_LARGE && n <= share);
+}
+
 static int open_blocks(size_t number, size_t n, enum space_want want)
 {
 	void *address = (void *)space_block_address(number);
+	bool huge = should_be_huge(n, want);
 	int r;
 
 	if (!n)
@@ -253,9 +263,9 @@ static int open_blocks(size_t number, size_t n, enum space_want want)
 	r = os_open(address, n << BLOCK_SHIFT, want == SPACE_UNTAGGED ? OS_UNTAGGED : OS_LEASE);
 	if (r < 0)
 		return r;
-	if (want == SPACE_HUGE)
+	if (huge)
 		os_want_huge(address, n << BLOCK_SHIFT);
-	set_kind(number, n, want == SPACE_HUGE ? KIND_HUGE : KIND_OPEN);
+	set_kind(number, n, huge ? KIND_HUGE : KIND_OPEN);
 	return 0;
 }
 

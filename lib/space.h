@@ -81,7 +81,7 @@ int space_init(size_t most);
 enum space_want {
 	SPACE_SMALL,    /* one block, only reserved: the caller opens it piece by piece */
 	SPACE_HUGE,     /* one block, open, dirty if pages waited in `ready` */
-	SPACE_LARGE,    /* any number, open, on pages from `ready` as far as they reach */
+	SPACE_LARGE,    /* any number, open, on pages from `ready` as far as there are */
 	SPACE_FRESH,    /* any number, open, untouched */
 	SPACE_UNTAGGED, /* the same, without PROT_MTE */
 };
