@@ -49,7 +49,7 @@ guest_up() {
 	cp "$vm_packages"/libvatalloc_*.deb "$vm_packages"/vatalloc_*.deb "$tree/opt/packages"
 	tar -C "$tree" --exclude='*.d' -cf "$tree.tar" opt
 	vm start booted
-	vm run 'tar -C / -x --no-same-owner && dpkg -i /opt/packages/*.deb' "$tree.tar"
+	VM_LIMIT=600 vm run 'tar -C / -x --no-same-owner && dpkg -i /opt/packages/*.deb' "$tree.tar"
 	vm save installed "$what"
 }
 
