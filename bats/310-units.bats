@@ -27,11 +27,12 @@ teardown_file() {
 	machines_down units
 }
 
-# service NAME LINE...: a unit with these lines in [Service], enabled and running.
+# service NAME LINE...: a unit with these lines in [Service], enabled and running. Its start is over when
+# its program runs: before that the process is one of the service manager's.
 service() {
 	local name=$1
 	shift
-	printf '%s\n' '[Service]' "$@" |
+	printf '%s\n' '[Service]' Type=exec "$@" |
 		inside tee "/etc/systemd/system/$name.service" > /dev/null
 	inside systemctl enable -q "vatalloc@$name"
 	inside systemctl start "$name"
@@ -59,7 +60,7 @@ unprotected() {
 # nginx writes its title over its environment, and the other one has no LD_PRELOAD in it.
 older() {
 	local unit
-	printf '%s\n' '[Service]' 'ExecStart=/usr/local/bin/idle' |
+	printf '%s\n' '[Service]' Type=exec 'ExecStart=/usr/local/bin/idle' |
 		inside tee /etc/systemd/system/older.service > /dev/null
 	inside systemctl daemon-reload
 	inside systemctl start older
