@@ -12,7 +12,7 @@ gib=1024
 if [ "$VATALLOC_FULL" ]; then
 	address_mib=$((200 * gib)) count_mib=$((1024 * gib)) other_mib=$((20 * gib))
 else
-	address_mib=$((6 * gib)) count_mib=$((16 * gib)) other_mib=$((2 * gib))
+	address_mib=$((4 * gib)) count_mib=$((12 * gib)) other_mib=$((2 * gib))
 fi
 
 stays_small() {
@@ -35,7 +35,7 @@ stays_small() {
 }
 
 @test "address mode: objects grow by realloc" {
-	stays_small address churn grow $((other_mib / 2)) 100
+	stays_small address churn grow $((other_mib / 4)) 100
 }
 
 @test "address mode: large objects" {

@@ -9,11 +9,11 @@ load cases
 @test "forks while other threads are in malloc" {
 	local forks=${VATALLOC_FULL:+1000}
 
-	TIMEOUT=480 passes address fork_threads "${forks:-250}"
+	TIMEOUT=480 passes address fork_threads "${forks:-150}"
 }
 
 @test "count mode: forks while other threads are in malloc" {
-	passes count fork_threads 200
+	passes count fork_threads 100
 }
 
 @test "mode off: forks while other threads are in malloc" {
