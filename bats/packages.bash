@@ -7,7 +7,7 @@
 #   requires_chroot             skip unless this computer can make chroots
 #   packages SUITE              the directory with those of SUITE, which are built if a file of the tree
 #                               is newer
-#   old_packages SUITE          version 0.0.9, made of the same tree, but with another vatalloc.conf
+#   old_packages SUITE          those with an older version, 0.0.9 for 0.1.0, and another vatalloc.conf
 #   build LOG ARGUMENT...       debian/build-package ARGUMENT...; on failure the end of LOG is shown
 
 # shellcheck source=bats/chroot.bash
@@ -79,9 +79,32 @@ packages() {
 }
 
 old_packages() {
-	# shellcheck disable=SC2016 # for the tree it is run in
-	DEB_BUILD_OPTIONS='nocheck noautodbgsym terse parallel=2' fresh "$packages_top/build/deb/old/$1" -n \
-		-p 'sed -i "1s/(.*)/(0.0.9-1)/" debian/changelog
-			sed -i "s/^# vatalloc: /&in its time, /" conf/vatalloc.conf' \
-		"$1" "$packages_machine"
+	local new directory=$packages_top/build/deb/old/$1
+	new=$(packages "$1") || return 1
+	mkdir -p "$directory"
+	(
+		flock 9
+		rm -rf "$directory"/*.deb "$directory/tree"
+		for deb in "$new"/libvatalloc_*.deb "$new"/vatalloc_*.deb; do
+			make_old "$deb" "$directory" || exit 1
+		done
+	) 9> "$directory/lock" || return 1
+	echo "$directory"
+}
+
+# make_old PACKAGE DIRECTORY: the same, which says everywhere that it is older, in as many bytes.
+make_old() {
+	local tree=$2/tree version old
+	version=$(dpkg-deb -f "$1" Version)
+	version=${version%-*}
+	old=$(sed 's/[0-9]/0/g; s/0$/9/' <<< "$version")
+	dpkg-deb -R "$1" "$tree" || return 1
+	rm "$tree/DEBIAN/md5sums"
+	find "$tree/DEBIAN/control" "$tree/usr" -type f -not -path '*/share/*' \
+		-exec sed -i "s/${version//./\\.}/$old/g" {} +
+	if [ -e "$tree/etc/vatalloc.conf" ]; then
+		sed -i 's/^# vatalloc: /&in its time, /' "$tree/etc/vatalloc.conf"
+	fi
+	dpkg-deb --root-owner-group -Znone -b "$tree" "$2" > /dev/null || return 1
+	rm -r "$tree"
 }
