@@ -115,8 +115,15 @@ machine_cores_off() {
 	fi
 }
 
-# Takes away what runs left that were killed.
+# Takes away what runs left that were killed, one sweep at a time.
 machine_sweep() {
+	(
+		flock 9
+		machine_sweep_alone 9>&-
+	) 9>"/run/lock/${machine_all##*/}"
+}
+
+machine_sweep_alone() {
 	local run machine
 	for run in "$machine_all"/*.*/; do
 		run=${run%/}
@@ -214,7 +221,8 @@ machine_stop() {
 	umount "$cgroups"
 	rmdir "$cgroups"
 	rm -rf "$state"
-	rmdir --ignore-fail-on-non-empty "$machine_state"
+	# Another's sweep may have been faster.
+	rmdir --ignore-fail-on-non-empty "$machine_state" 2>/dev/null || :
 	machine_cores_off
 }
 
