@@ -15,7 +15,12 @@ teardown() {
 }
 
 varnishadm() {
-	command varnishadm -n "$PWD/varnish" "$@"
+	local answer status=0
+
+	# What else it reports may end in an empty line or not, as its processes take their time.
+	answer=$(command varnishadm -n "$PWD/varnish" "$@") || status=$?
+	sed '/^$/d' <<< "$answer"
+	return $status
 }
 
 # A cache much smaller than what is asked of it: objects come and go all the time.
