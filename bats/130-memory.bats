@@ -55,6 +55,10 @@ stays_small() {
 	stays_small address sites 4
 }
 
+@test "address mode: an object from a place that never asked for one is not among those that go" {
+	passes address:granularity=2M new_sites
+}
+
 @test "what lies between aligned objects does not stay" {
 	stays_small "$WITHOUT_TAGS" churn aligned 160 32
 }
@@ -65,6 +69,12 @@ stays_small() {
 
 @test "address mode: a small daemon stays small" {
 	stays_small address churn fifo 1024 1 1 32
+}
+
+@test "address mode: the pages of the dead come along to new addresses" {
+	passes address faults 512 4096 16 527 8
+	passes address faults 1024 2048 16384 65536 8
+	passes address faults 2048 48 65536 8388608 3
 }
 
 # Runs the program in mode $1 where system calls fail as WITHOUT says: "ERROR CALL[,CALL...]".

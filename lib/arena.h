@@ -19,7 +19,8 @@ enum {
 	ARENA_MAX = 64,
 	ARENA_LARGE_CLASSES =
 		56, /* sizes of large chunks that can be parked: four a doubling to 32 MiB */
-	ARENA_LEASE_MAX = 64 << 10, /* bytes of a lease of one life for small chunks */
+	ARENA_LEASE_MAX =
+		64 << 10, /* bytes of a lease of one life for small chunks, twice for others */
 	ARENA_PACE = 256 << 10, /* bytes of the arena's in which such a lease should be used up, */
 	ARENA_FAST = 4 << 20,   /* and in which it is by a class that is fast */
 	ARENA_LARGE =

@@ -124,8 +124,8 @@ static bool start_leases(void)
 	 * its own. The one lock under which we call jemalloc is registered after.
 	 */
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
-	if (slot_configure(lease_lives > 1, tcache_end) < 0 || slot_init(TCACHE_MAX) < 0 ||
-		run_init() < 0)
+	if (slot_configure(lease_lives > 1, tcache_end) < 0 ||
+		slot_init(lease_lives == 1 ? TCACHE_MAX : 0) < 0 || run_init() < 0)
 		return false;
 	tcache_init(fault_thread_begin, fault_thread_end);
 	pthread_atfork(fork_prepare_outer, fork_parent_outer, fork_child_outer);

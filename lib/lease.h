@@ -71,7 +71,10 @@ struct lease {
 
 static_assert(offsetof(struct lease, life) == 64, "the header of a lease is one cache line");
 
-/* A class of small chunks, as jemalloc has it: `size` bytes, in slabs of `slab` bytes. */
+/*
+ * A class of chunks, as jemalloc has it: `size` bytes, in slabs of `slab` bytes; `n_chunks` is 0 where
+ * jemalloc has no slabs (slot_init()).
+ */
 struct size_class {
 	uint32_t size;
 	uint32_t slab;

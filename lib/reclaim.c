@@ -20,8 +20,8 @@ enum {
 	SPLIT_LEAST = 1 << 20,  /* dead bytes for which a huge page is split */
 	QUEUE_LOOKS = 64,       /* blocks of the queue looked at in one sweep */
 	TURN_BLOCKS = 16,       /* blocks swept page by page for each block opened, */
-	BATCH_MAX = 64,         /* ranges released together */
 	TURN_LOOKS = 1024,      /* and looked at for whether they should be */
+	BATCH_MAX = 64,         /* ranges released together */
 };
 
 struct reclaim reclaim;

@@ -30,7 +30,7 @@
 enum {
 	SITES = 256,
 	SITE_AGE = 2 << 20, /* bytes */
-	SITE_RARE = 2048,
+	SITE_RARE = 2048,   /* chunks: one survivor keeps the block of so many, or more */
 };
 
 /* By class and site: 1 if its chunks are brief, else 0. */

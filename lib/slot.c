@@ -231,7 +231,7 @@ static bool add_class(size_t size)
 
 int slot_init(size_t slab_chunk_max)
 {
-	size_t n, page, size;
+	size_t n, page;
 
 	if (read_number("arenas.nbins", 0, &n, sizeof(unsigned)) < 0 ||
 		read_number("arenas.page", 0, &page, sizeof(size_t)) < 0)
@@ -241,10 +241,9 @@ int slot_init(size_t slab_chunk_max)
 	for (unsigned bin = 0; bin < n; bin++)
 		if (read_class(bin) < 0)
 			return -ENOSYS;
-	size = slot_classes.small_max;
-	while (lease_lives == 1 && (size = slot_size(size + 1, 1)) <= slab_chunk_max)
-		if (!add_class(size))
-			break;
+	for (size_t size = slot_size(slot_classes.small_max + 1, 1);
+		size <= slab_chunk_max && add_class(size); size = slot_size(size + 1, 1))
+		;
 	own.batch_mib_len = 4;
 	if (slot_mallctlnametomib("experimental.batch_alloc", own.batch_mib, &own.batch_mib_len))
 		return -ENOSYS;

@@ -46,9 +46,9 @@ int slot_configure(bool tcache, void (*at_thread_end)(void));
 void slot_configure_untouched(void);
 
 /*
- * Starts jemalloc and reads its size classes, and with one life those of its large sizes that are no
- * more than @slab_chunk_max bytes: there a slot is only a number, and a slab of any class stands for
- * one of theirs. -ENOSYS if it is not a jemalloc that this library can use.
+ * Starts jemalloc and reads its size classes, and of its large sizes those of up to @slab_chunk_max
+ * bytes (0: none), for whom looks at no slot: a slab of any class may stand for one of theirs then.
+ * -ENOSYS if it is not a jemalloc that this library can use.
  */
 int slot_init(size_t slab_chunk_max);
 
